@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * leaf.h - the schedulers of leaf nodes
+ *
+ * A leaf scheduler orders the threads of one leaf. It is one file that defines
+ * four functions, and one line in LEAF_POLICIES:
+ *
+ *   leaf_NAME_arrive  a thread becomes runnable: give it its key
+ *   leaf_NAME_charge  it was served for some time: move its key
+ *   leaf_NAME_ahead   its key if it were charged that much now
+ *   leaf_NAME_slice   longest service it wants at once
+ *
+ * Waiting threads are served least key first, FIFO among equals; keys compare
+ * modulo 2^64 like tags (sfq_before). Where the threads wait is the
+ * mechanism's business. A leaf's clock and its arrival counter are in its
+ * node; what a policy keeps for each thread is struct leaf_thread.
+ */
+#ifndef QLINUX_CORE_LEAF_H
+#define QLINUX_CORE_LEAF_H
+
+#include "hsfq.h"
+
+struct leaf_thread {
+	struct sfq_flow flow; /* flow.start is the key */
+	u32 weight;	      /* SFQ_WEIGHT_MIN … SFQ_WEIGHT_MAX */
+	u32 generation;	      /* the leaf's, when the key was made */
+	u64 left_ns;	      /* rr: what is left of the quantum */
+};
+
+typedef struct leaf_thread CORE_MEM leaf_thread_t;
+
+/* The longest a thread runs while others of its leaf wait, at equal weights. */
+#define LEAF_QUANTUM_NS 4000000ULL
+
+#include "leaf_sfq.h"
+#include "leaf_ts.h"
+#include "leaf_rr.h"
+#include "leaf_fifo.h"
+
+/* number, name; the first is the default. Numbers are part of the interface. */
+#define LEAF_POLICIES(X) \
+	X(0, ts)         \
+	X(1, sfq)        \
+	X(2, rr)         \
+	X(3, fifo)
+
+enum leaf_policy {
+#define LEAF_ENUM(number, name) LEAF_##name = number,
+	LEAF_POLICIES(LEAF_ENUM)
+#undef LEAF_ENUM
+};
+
+CORE_FN bool leaf_policy_valid(u32 policy)
+{
+	switch (policy) {
+#define LEAF_CASE(number, name) case number:
+		LEAF_POLICIES(LEAF_CASE)
+#undef LEAF_CASE
+		return true;
+	}
+	return false;
+}
+
+CORE_FN void leaf_policy_arrive(hsfq_node_t *l, leaf_thread_t *th)
+{
+	switch (l->policy) {
+#define LEAF_CASE(number, name)           \
+	case number:                      \
+		leaf_##name##_arrive(l, th); \
+		break;
+		LEAF_POLICIES(LEAF_CASE)
+#undef LEAF_CASE
+	}
+	th->generation = l->generation;
+}
+
+/* A thread that the leaf's policy has no key for yet: new, moved in, or from
+ * before the policy was changed. */
+CORE_FN bool leaf_stranger(hsfq_node_t *l, leaf_thread_t *th)
+{
+	return th->generation != l->generation;
+}
+
+CORE_FN void leaf_greet(hsfq_node_t *l, leaf_thread_t *th)
+{
+	sfq_flow_init(&l->clock, &th->flow);
+	th->left_ns = 0;
+	leaf_policy_arrive(l, th);
+}
+
+CORE_FN void leaf_join(hsfq_node_t *l, leaf_thread_t *th)
+{
+	l->threads++;
+	th->generation = 0;
+}
+
+CORE_FN void leaf_leave(hsfq_node_t *l)
+{
+	l->threads--;
+}
+
+/* The thread becomes runnable. */
+CORE_FN void leaf_arrive(hsfq_node_t *l, leaf_thread_t *th)
+{
+	l->runnable++;
+	l->weights += th->weight;
+	if (leaf_stranger(l, th))
+		leaf_greet(l, th);
+	else
+		leaf_policy_arrive(l, th);
+}
+
+/* The thread blocks, or leaves; it has been charged. */
+CORE_FN void leaf_depart(hsfq_node_t *l, leaf_thread_t *th)
+{
+	sfq_depart(&l->clock, &th->flow);
+	l->weights -= th->weight;
+	if (!--l->runnable)
+		sfq_idle(&l->clock);
+}
+
+/* The thread is taken into service. */
+CORE_FN void leaf_serve(hsfq_node_t *l, leaf_thread_t *th)
+{
+	sfq_serve(&l->clock, th->flow.start);
+}
+
+/* The runnable thread was served for this long. */
+CORE_FN void leaf_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+{
+	if (leaf_stranger(l, th)) {
+		leaf_greet(l, th);
+		return;
+	}
+	switch (l->policy) {
+#define LEAF_CASE(number, name)                      \
+	case number:                                 \
+		leaf_##name##_charge(l, th, length_ns); \
+		break;
+		LEAF_POLICIES(LEAF_CASE)
+#undef LEAF_CASE
+	}
+	l->clock.max_finish = sfq_max(l->clock.max_finish, th->flow.start);
+}
+
+CORE_FN u64 leaf_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+{
+	switch (l->policy) {
+#define LEAF_CASE(number, name) \
+	case number:            \
+		return leaf_##name##_ahead(l, th, length_ns);
+		LEAF_POLICIES(LEAF_CASE)
+#undef LEAF_CASE
+	}
+	return th->flow.start;
+}
+
+CORE_FN u64 leaf_slice(hsfq_node_t *l, leaf_thread_t *th)
+{
+	switch (l->policy) {
+#define LEAF_CASE(number, name) \
+	case number:            \
+		return leaf_##name##_slice(l, th);
+		LEAF_POLICIES(LEAF_CASE)
+#undef LEAF_CASE
+	}
+	return LEAF_QUANTUM_NS;
+}
+
+/*
+ * The leaf changes its scheduler. Every key handed out so far lies before
+ * every key to come, so threads that wait are served once in their old order.
+ */
+CORE_FN int leaf_set_policy(hsfq_node_t *l, u32 policy)
+{
+	if (!leaf_policy_valid(policy))
+		return -CORE_EINVAL;
+	if (l->policy == policy)
+		return 0;
+	l->clock.max_finish = sfq_max(l->clock.max_finish, l->tail);
+	sfq_advance(&l->clock, l->clock.max_finish);
+	l->tail = l->clock.vtime;
+	l->policy = policy;
+	l->generation++;
+	return 0;
+}
+
+/* The thread's weight changes; `runnable` tells whether it is counted now. */
+CORE_FN void leaf_set_weight(hsfq_node_t *l, leaf_thread_t *th, u32 weight, bool runnable)
+{
+	if (runnable)
+		l->weights += weight - th->weight;
+	if (th->weight)
+		sfq_reweight(&l->clock, &th->flow, th->weight, weight);
+	th->weight = weight;
+}
+
+#endif

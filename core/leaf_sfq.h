@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * leaf_sfq.h - start-time fair queueing among the threads of a leaf
+ *
+ * The equations of sfq.h with each thread's own weight: the leaf's service is
+ * divided in proportion to the weights, with the bounds of OSDI'96 section 3.
+ */
+#ifndef QLINUX_CORE_LEAF_SFQ_H
+#define QLINUX_CORE_LEAF_SFQ_H
+
+CORE_FN void leaf_sfq_arrive(hsfq_node_t *l, leaf_thread_t *th)
+{
+	sfq_arrive(&l->clock, &th->flow, 0);
+}
+
+CORE_FN void leaf_sfq_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+{
+	sfq_charge(&l->clock, &th->flow, length_ns, th->weight);
+}
+
+CORE_FN u64 leaf_sfq_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+{
+	return th->flow.start + sfq_virtual(length_ns, th->weight);
+}
+
+/* A thread of average weight gets the full quantum, a lighter one less. */
+CORE_FN u64 leaf_sfq_slice(hsfq_node_t *l, leaf_thread_t *th)
+{
+	u64 mine = (u64)th->weight * l->runnable;
+
+	return mine < l->weights ? LEAF_QUANTUM_NS * mine / l->weights : LEAF_QUANTUM_NS;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * port.h - what the policies in this folder ask of the place they run in
+ *
+ * The same text is compiled for several environments. An environment that
+ * differs from plain C defines some of these before including a policy:
+ *
+ *   CORE_HAVE_TYPES  u8 … u64, s64 and bool exist already
+ *   CORE_MEM         qualifier of pointers into the shared state
+ *   CORE_MORE        extra loop condition, for environments that must see
+ *                    every loop end; it never fails within the stated bounds
+ *   CORE_FN          linkage of every function here
+ */
+#ifndef QLINUX_CORE_PORT_H
+#define QLINUX_CORE_PORT_H
+
+#ifndef CORE_HAVE_TYPES
+#include <stdbool.h>
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+#endif
+
+#ifndef CORE_MEM
+#define CORE_MEM
+#endif
+
+#ifndef CORE_MORE
+#define CORE_MORE true
+#endif
+
+#ifndef CORE_FN
+#define CORE_FN static inline
+#endif
+
+/* Refusals are negative errno values; these carry the kernel's numbers. */
+enum core_error {
+	CORE_ENOENT = 2,
+	CORE_EBUSY = 16,
+	CORE_EINVAL = 22,
+	CORE_ENOSPC = 28,
+	CORE_ERANGE = 34,
+	CORE_ELOOP = 40,
+};
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sfq.h - start-time fair queueing: the equations
+ *
+ * Goyal, Guo and Vin, OSDI'96, section 3. A server shares its capacity among
+ * flows. Quantum j of flow f, of length l and requested at time A, carries
+ *
+ *   start tag   S(j) = max{ v(A), F(j-1) }
+ *   finish tag  F(j) = S(j) + l / w           (F(0) = 0)
+ *
+ * and the flow with the least start tag is served. The virtual time v(t) is
+ * the start tag of the quantum in service; while the server is idle it is the
+ * greatest finish tag of any quantum served. The length is the one actually
+ * used, so the finish tag is computed when the quantum ends.
+ *
+ * Worked example (figure 3), A of weight 1, B of weight 2, 10 ms quanta:
+ *
+ *   t  0..60   A is served 20 ms, B 40 ms; both start tags stand at 20
+ *   t  60      B blocks; A runs on alone, S_A = 20, 30, 40
+ *   t  90      A blocks with F_A = 50: idle, so v = 50
+ *   t 110      A returns, S_A = max{50, 50} = 50
+ *   t 115      B returns, S_B = max{v = 50, F_B = 20} = 50; 1:2 again
+ *
+ * With several servers v(t) is the greatest start tag taken into service, and
+ * the bounds are those of SFQ(D).
+ *
+ * Arithmetic. A tag counts 1/1024 ns of service per unit of weight, modulo
+ * 2^64. The remainder of every division is carried to the flow's next
+ * quantum, so tags do not drift however short the quanta are. Two tags compare
+ * by the sign of their difference. That fails for a flow asleep while v(t)
+ * moved by 2^63 or more; the epoch, which counts quarters of the tag circle,
+ * tells such tags, and they lie in the past.
+ */
+#ifndef QLINUX_CORE_SFQ_H
+#define QLINUX_CORE_SFQ_H
+
+#include "port.h"
+
+enum {
+	SFQ_WEIGHT_MIN = 1,
+	SFQ_WEIGHT_DEFAULT = 100,
+	SFQ_WEIGHT_MAX = 10000,
+	SFQ_SHIFT = 10, /* tag units per nanosecond at weight 1, as a power of two */
+	SFQ_EPOCH_SHIFT = 62,
+};
+
+/* Longest service charged at once, about 73 minutes: tags stay comparable. */
+#define SFQ_LENGTH_MAX_NS (1ULL << 42)
+
+struct sfq_flow {
+	u64 start; /* S of the quantum requested or in service; F while asleep */
+	u32 rem;   /* what the last division left over, < weight */
+	u32 epoch; /* the clock's epoch when the flow went to sleep */
+};
+
+struct sfq_clock {
+	u64 vtime;	/* v(t) */
+	u64 max_finish; /* greatest finish tag served: v(t) when idle */
+	u32 epoch;	/* quarters of the tag circle v(t) has passed */
+	u32 pad;
+};
+
+CORE_FN bool sfq_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+CORE_FN u64 sfq_max(u64 a, u64 b)
+{
+	return sfq_before(a, b) ? b : a;
+}
+
+/* l / w in tag units, for what has not been charged yet. */
+CORE_FN u64 sfq_virtual(u64 length_ns, u32 weight)
+{
+	if (length_ns > SFQ_LENGTH_MAX_NS)
+		length_ns = SFQ_LENGTH_MAX_NS;
+	return (length_ns << SFQ_SHIFT) / weight;
+}
+
+CORE_FN void sfq_advance(struct sfq_clock CORE_MEM *c, u64 to)
+{
+	if (!sfq_before(c->vtime, to))
+		return;
+	if ((c->vtime >> SFQ_EPOCH_SHIFT) != (to >> SFQ_EPOCH_SHIFT))
+		c->epoch++;
+	c->vtime = to;
+}
+
+/* A flow that was never served: F(0) lies in the past of any v. */
+CORE_FN void sfq_flow_init(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f)
+{
+	f->start = c->vtime;
+	f->rem = 0;
+	f->epoch = c->epoch - 2;
+}
+
+/* A quantum is requested after a sleep: S = max{ v - credit, F }. */
+CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 credit)
+{
+	u64 v = c->vtime - credit;
+
+	if (c->epoch - f->epoch > 1 || sfq_before(f->start, v)) {
+		f->start = v;
+		f->rem = 0;
+	}
+	f->epoch = c->epoch;
+}
+
+/* The flow's quantum is taken into service: v = S. */
+CORE_FN void sfq_serve(struct sfq_clock CORE_MEM *c, u64 start)
+{
+	sfq_advance(c, start);
+}
+
+/* A quantum of this length has ended: F = S + l / w, which is the next S. */
+CORE_FN void sfq_charge(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
+			u32 weight)
+{
+	u64 units;
+
+	if (length_ns > SFQ_LENGTH_MAX_NS)
+		length_ns = SFQ_LENGTH_MAX_NS;
+	units = (length_ns << SFQ_SHIFT) + f->rem;
+	f->start += units / weight;
+	f->rem = units % weight;
+	c->max_finish = sfq_max(c->max_finish, f->start);
+}
+
+CORE_FN void sfq_depart(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f)
+{
+	f->epoch = c->epoch;
+}
+
+/* The last runnable flow has gone: v = greatest finish tag served. */
+CORE_FN void sfq_idle(struct sfq_clock CORE_MEM *c)
+{
+	sfq_advance(c, c->max_finish);
+}
+
+/* The weight changes: what the flow is ahead of v by keeps its length. */
+CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u32 from, u32 to)
+{
+	u64 ahead = f->start - c->vtime;
+
+	f->rem = 0;
+	if (!sfq_before(c->vtime, f->start) || ahead > sfq_virtual(SFQ_LENGTH_MAX_NS, from))
+		return;
+	f->start = c->vtime + ahead / to * from + ahead % to * from / to;
+}
+
+#endif
