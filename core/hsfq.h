@@ -50,6 +50,7 @@ enum hsfq_flag {
 	HSFQ_LEAF = 2,
 	HSFQ_RUNNABLE = 4, /* a thread below it is runnable */
 	HSFQ_READY = 8,	   /* a thread below it waits: the node is in its parent's heap */
+	HSFQ_RETIRED = 16, /* goes when its last thread and child are gone */
 };
 
 struct hsfq_node {
@@ -68,9 +69,11 @@ struct hsfq_node {
 	u32 runnable;		   /* inner: runnable children; leaf: runnable threads */
 	u32 weights;		   /* sum of the weights of what is runnable */
 	u32 threads;		   /* leaf: members, runnable or not */
+	u32 waiting;		   /* leaf: runnable threads not in service */
 	u32 policy;		   /* leaf: enum leaf_policy */
 	u32 generation;		   /* leaf: changes with its policy */
 	u32 next_free;
+	u32 pad;
 };
 
 struct hsfq_tree {
@@ -221,8 +224,8 @@ CORE_FN void hsfq_busy(hsfq_tree_t *t, u32 n)
 	}
 }
 
-/* The leaf's first thread became runnable and waits. */
-CORE_FN void hsfq_setrun(hsfq_tree_t *t, u32 leaf)
+/* The leaf's first thread became runnable: tags and weights of its path. */
+CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 leaf)
 {
 	u32 i, n = leaf;
 
@@ -237,6 +240,12 @@ CORE_FN void hsfq_setrun(hsfq_tree_t *t, u32 leaf)
 		p->weights += h->weight;
 		n = h->parent;
 	}
+}
+
+/* The leaf's first thread became runnable and waits. */
+CORE_FN void hsfq_setrun(hsfq_tree_t *t, u32 leaf)
+{
+	hsfq_activate(t, leaf);
 	hsfq_ready(t, leaf);
 }
 
@@ -319,6 +328,22 @@ CORE_FN u64 hsfq_share(hsfq_tree_t *t, u32 leaf, u64 period_ns)
 		n = h->parent;
 	}
 	return period_ns;
+}
+
+/* Does a thread of any other leaf wait? */
+CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
+{
+	u32 i, n = leaf;
+
+	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+		hsfq_node_t *h = &t->node[n];
+		u32 first = t->node[h->parent].heap;
+
+		if (first && (first != n || h->left))
+			return true;
+		n = h->parent;
+	}
+	return false;
 }
 
 /*
@@ -420,6 +445,31 @@ CORE_FN int hsfq_rmnod(hsfq_tree_t *t, u32 n)
 	t->free = n;
 	t->nodes--;
 	return 0;
+}
+
+/*
+ * Removes the node, and ancestors retired before, as soon as nothing is left
+ * in them: at once, or when the caller reports that a thread has left.
+ */
+CORE_FN void hsfq_sweep(hsfq_tree_t *t, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i <= HSFQ_DEPTH_MAX && hsfq_valid(t, n) && CORE_MORE; i++) {
+		u32 parent = t->node[n].parent;
+
+		if (!(t->node[n].flags & HSFQ_RETIRED) || hsfq_rmnod(t, n))
+			return;
+		n = parent;
+	}
+}
+
+CORE_FN void hsfq_retire(hsfq_tree_t *t, u32 n)
+{
+	if (!hsfq_valid(t, n) || n == HSFQ_ROOT)
+		return;
+	t->node[n].flags |= HSFQ_RETIRED;
+	hsfq_sweep(t, n);
 }
 
 /* Returns 0, -CORE_ENOENT or -CORE_ERANGE. Takes effect at once. */

@@ -30,7 +30,7 @@ struct leaf_thread {
 typedef struct leaf_thread CORE_MEM leaf_thread_t;
 
 /* The longest a thread runs while others of its leaf wait, at equal weights. */
-#define LEAF_QUANTUM_NS 4000000ULL
+#define LEAF_QUANTUM_NS 3000000ULL
 
 #include "leaf_sfq.h"
 #include "leaf_ts.h"
@@ -88,46 +88,73 @@ CORE_FN void leaf_greet(hsfq_node_t *l, leaf_thread_t *th)
 	leaf_policy_arrive(l, th);
 }
 
-CORE_FN void leaf_join(hsfq_node_t *l, leaf_thread_t *th)
+/* The thread becomes a member of the leaf. It is not runnable. */
+CORE_FN void leaf_join(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
 {
-	l->threads++;
+	t->node[leaf].threads++;
 	th->generation = 0;
 }
 
-CORE_FN void leaf_leave(hsfq_node_t *l)
+/* The thread, not runnable, leaves for good. */
+CORE_FN void leaf_leave(hsfq_tree_t *t, u32 leaf)
 {
-	l->threads--;
+	t->node[leaf].threads--;
+	hsfq_sweep(t, leaf);
 }
 
 /* The thread becomes runnable. */
-CORE_FN void leaf_arrive(hsfq_node_t *l, leaf_thread_t *th)
+CORE_FN void leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
 {
-	l->runnable++;
+	hsfq_node_t *l = &t->node[leaf];
+
 	l->weights += th->weight;
 	if (leaf_stranger(l, th))
 		leaf_greet(l, th);
 	else
 		leaf_policy_arrive(l, th);
+	if (!l->runnable++)
+		hsfq_activate(t, leaf);
 }
 
-/* The thread blocks, or leaves; it has been charged. */
-CORE_FN void leaf_depart(hsfq_node_t *l, leaf_thread_t *th)
+/* The thread, charged and not waiting, blocks. */
+CORE_FN void leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
 {
+	hsfq_node_t *l = &t->node[leaf];
+
 	sfq_depart(&l->clock, &th->flow);
 	l->weights -= th->weight;
-	if (!--l->runnable)
-		sfq_idle(&l->clock);
+	if (--l->runnable)
+		return;
+	sfq_idle(&l->clock);
+	hsfq_sleep(t, leaf);
+}
+
+/* A runnable thread that is not in service starts to wait. */
+CORE_FN void leaf_wait(hsfq_tree_t *t, u32 leaf)
+{
+	if (!t->node[leaf].waiting++)
+		hsfq_ready(t, leaf);
+}
+
+/* It stops waiting: taken into service, blocked, or moved. */
+CORE_FN void leaf_unwait(hsfq_tree_t *t, u32 leaf)
+{
+	if (!--t->node[leaf].waiting)
+		hsfq_busy(t, leaf);
 }
 
 /* The thread is taken into service. */
-CORE_FN void leaf_serve(hsfq_node_t *l, leaf_thread_t *th)
+CORE_FN void leaf_serve(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
 {
-	sfq_serve(&l->clock, th->flow.start);
+	sfq_serve(&t->node[leaf].clock, th->flow.start);
 }
 
 /* The runnable thread was served for this long. */
-CORE_FN void leaf_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN void leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 length_ns)
 {
+	hsfq_node_t *l = &t->node[leaf];
+
+	hsfq_update(t, leaf, length_ns);
 	if (leaf_stranger(l, th)) {
 		leaf_greet(l, th);
 		return;
@@ -171,8 +198,10 @@ CORE_FN u64 leaf_slice(hsfq_node_t *l, leaf_thread_t *th)
  * The leaf changes its scheduler. Every key handed out so far lies before
  * every key to come, so threads that wait are served once in their old order.
  */
-CORE_FN int leaf_set_policy(hsfq_node_t *l, u32 policy)
+CORE_FN int leaf_set_policy(hsfq_tree_t *t, u32 leaf, u32 policy)
 {
+	hsfq_node_t *l = &t->node[leaf];
+
 	if (!leaf_policy_valid(policy))
 		return -CORE_EINVAL;
 	if (l->policy == policy)
@@ -185,14 +214,22 @@ CORE_FN int leaf_set_policy(hsfq_node_t *l, u32 policy)
 	return 0;
 }
 
-/* The thread's weight changes; `runnable` tells whether it is counted now. */
-CORE_FN void leaf_set_weight(hsfq_node_t *l, leaf_thread_t *th, u32 weight, bool runnable)
+/*
+ * The thread's weight changes; `runnable` tells whether it is counted now.
+ * Returns 0 or -CORE_ERANGE.
+ */
+CORE_FN int leaf_set_weight(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 weight, bool runnable)
 {
+	hsfq_node_t *l = &t->node[leaf];
+
+	if (weight < SFQ_WEIGHT_MIN || weight > SFQ_WEIGHT_MAX)
+		return -CORE_ERANGE;
 	if (runnable)
 		l->weights += weight - th->weight;
-	if (th->weight)
+	if (th->weight && (l->policy == LEAF_ts || l->policy == LEAF_sfq))
 		sfq_reweight(&l->clock, &th->flow, th->weight, weight);
 	th->weight = weight;
+	return 0;
 }
 
 #endif
