@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Building, and laying out what the guest gets.
+
+use crate::install::{self, Files};
+use crate::shell::{cargo, check, command, root, target};
+use anyhow::{bail, Context, Result};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// What the build made.
+#[derive(Default)]
+pub struct Products {
+    /// Programs, without the helpers of the repository.
+    pub programs: Vec<PathBuf>,
+    /// Shared libraries.
+    pub libraries: Vec<PathBuf>,
+}
+
+/// Builds all packages with optimisation.
+pub fn release() -> Result<Products> {
+    let mut child = cargo()
+        .args([
+            "build",
+            "--release",
+            "--workspace",
+            "--exclude",
+            "xtask",
+            "--locked",
+        ])
+        .arg("--message-format=json-render-diagnostics")
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cargo cannot be started")?;
+    let mut products = Products::default();
+    for line in BufReader::new(child.stdout.take().context("no pipe")?).lines() {
+        products.add(&serde_json::from_str(&line?)?);
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("the build failed: see the compiler's messages above");
+    }
+    Ok(products)
+}
+
+impl Products {
+    fn add(&mut self, message: &serde_json::Value) {
+        if message["reason"] != "compiler-artifact" {
+            return;
+        }
+        let is = |kind: &str| {
+            let kinds = message["target"]["kind"].as_array();
+            kinds.is_some_and(|kinds| kinds.iter().any(|k| k == kind))
+        };
+        if let (true, Some(program)) = (is("bin"), message["executable"].as_str()) {
+            self.programs.push(program.into());
+        }
+        if is("cdylib") {
+            let files = message["filenames"].as_array().into_iter().flatten();
+            let names = files.filter_map(|f| f.as_str());
+            self.libraries
+                .extend(names.filter(|f| f.ends_with(".so")).map(PathBuf::from));
+        }
+    }
+}
+
+/// Where `vm/run` looks for what to lay over the guest's root.
+pub fn stage_dir() -> PathBuf {
+    target().join("stage")
+}
+
+/// Builds and installs into the stage, together with the guest's part of the tests.
+pub fn stage() -> Result<()> {
+    let products = release()?;
+    let stage = stage_dir();
+    // A file that is no longer installed must not linger in the guest.
+    if stage.exists() {
+        std::fs::remove_dir_all(&stage)
+            .with_context(|| format!("{} cannot be cleared", stage.display()))?;
+    }
+    install::install(&products, Path::new("/usr"), &stage, Files::Runtime)?;
+    let tests = root().join("tests");
+    if tests.is_dir() {
+        let to = stage.join("usr/lib/qlinux/tests");
+        std::fs::create_dir_all(&to)?;
+        check(command("cp").arg("-rT").arg(tests).arg(to))?;
+    }
+    Ok(())
+}
+
+/// Builds, then runs the command line as a user of this tree would.
+pub fn run_qlinux(args: &[String]) -> Result<()> {
+    stage()?;
+    let status = command(target().join("release/qlinux"))
+        .args(args)
+        .env("QLINUX_VM_RUN", root().join("vm/run"))
+        .env("QLINUX_STAGE", stage_dir())
+        .status()
+        .context("target/release/qlinux cannot be started")?;
+    std::process::exit(status.code().unwrap_or(1));
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All tests, fastest first, and the one line that sums them up.
+
+use crate::shell::target;
+use crate::{build, guest_tests, host_tests};
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Which tests to run, and how.
+#[derive(Args)]
+pub struct Options {
+    /// Only tests whose name contains this
+    pub filter: Option<String>,
+    /// Print the tests instead of running them
+    #[arg(long)]
+    pub list: bool,
+    /// Tests in the guest at a time; each keeps one processor busy
+    #[arg(long, env = "QLINUX_JOBS")]
+    pub jobs: Option<usize>,
+}
+
+impl Options {
+    /// Whether the test of this name was asked for.
+    pub fn wants(&self, name: &str) -> bool {
+        self.filter.as_ref().is_none_or(|part| name.contains(part))
+    }
+}
+
+/// Counts results; tests report from several threads.
+#[derive(Default)]
+pub struct Tally {
+    inner: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    failures: Vec<String>,
+}
+
+impl Tally {
+    /// Notes that one program of tests, `name`, took from `start` until now.
+    pub fn note(&self, name: &str, passed: usize, failed: usize, start: Instant) {
+        let mut counts = self.inner.lock().expect("no test panics while it reports");
+        counts.passed += passed;
+        counts.failed += failed;
+        let seconds = start.elapsed().as_secs_f64();
+        let word = if failed == 0 { "ok  " } else { "FAIL" };
+        let several = match passed + failed {
+            0 | 1 => String::new(),
+            all => format!(", {passed} of {all}"),
+        };
+        println!("{word} {name} ({seconds:.1} s{several})");
+        if failed > 0 {
+            println!("     its output: {}", log_path(name).display());
+            counts.failures.push(name.to_owned());
+        }
+    }
+}
+
+/// Where the output of test `name` is kept.
+pub fn log_path(name: &str) -> PathBuf {
+    target()
+        .join("test")
+        .join(format!("{}.log", name.replace('/', "-")))
+}
+
+/// Prints the end of a failed test's output.
+pub fn show_tail(text: &str) {
+    const LINES: usize = 40;
+    let lines: Vec<&str> = text.lines().collect();
+    for line in &lines[lines.len().saturating_sub(LINES)..] {
+        println!("     | {line}");
+    }
+}
+
+/// Runs what `options` ask for; fails when a test did.
+pub fn run(options: &Options) -> Result<()> {
+    let host = host_tests::find(options)?;
+    let guest = guest_tests::find(options)?;
+    if options.list {
+        host.iter()
+            .chain(&guest)
+            .for_each(|script| println!("{script}"));
+        return Ok(());
+    }
+    let logs = target().join("test");
+    fs::create_dir_all(&logs).with_context(|| format!("{} cannot be made", logs.display()))?;
+    let tally = Tally::default();
+    if options.wants("cargo") {
+        host_tests::cargo_test(&tally)?;
+    }
+    build::stage()?;
+    host_tests::run(&host, &tally)?;
+    guest_tests::run(&guest, options.jobs, &tally)?;
+    let counts = tally
+        .inner
+        .into_inner()
+        .expect("no test panics while it reports");
+    for name in &counts.failures {
+        println!("failed: {name}");
+    }
+    println!("{} passed, {} failed", counts.passed, counts.failed);
+    if counts.failed > 0 || counts.passed == 0 {
+        bail!("not every test passed");
+    }
+    Ok(())
+}
