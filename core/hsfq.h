@@ -40,7 +40,6 @@
 enum {
 	HSFQ_NODES = 16384,   /* capacity: two nodes for each of 8,191 classes */
 	HSFQ_DEPTH_MAX = 64,  /* longest path below the root */
-	HSFQ_HEAP_PATH = 32,  /* no walk along a heap of HSFQ_NODES is longer */
 	HSFQ_NIL = 0,
 	HSFQ_ROOT = 1,
 };
@@ -111,9 +110,9 @@ CORE_FN u32 hsfq_rank(hsfq_tree_t *t, u32 n)
  */
 CORE_FN u32 hsfq_heap_fix(hsfq_tree_t *t, u32 n, bool whole_path)
 {
-	u32 i, last = n;
+	u32 last = n;
 
-	for (i = 0; i < HSFQ_HEAP_PATH && n && CORE_MORE; i++) {
+	while (n && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 		u32 left = h->left, right = h->right, rank;
 
@@ -134,14 +133,14 @@ CORE_FN u32 hsfq_heap_fix(hsfq_tree_t *t, u32 n, bool whole_path)
 /* Merges two heaps along their right spines; returns the new root. */
 CORE_FN u32 hsfq_heap_merge(hsfq_tree_t *t, u32 a, u32 b)
 {
-	u32 i, last = HSFQ_NIL;
+	u32 last = HSFQ_NIL;
 
 	if (!a || !b) {
 		if (a | b)
 			t->node[a | b].up = HSFQ_NIL;
 		return a | b;
 	}
-	for (i = 0; i < HSFQ_HEAP_PATH && a && b && CORE_MORE; i++) {
+	while (a && b && CORE_MORE) {
 		if (hsfq_first(t, b, a)) {
 			u32 swap = a;
 
@@ -193,9 +192,7 @@ CORE_FN void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
 /* A thread of the leaf waits for service: the leaf may be chosen. */
 CORE_FN void hsfq_ready(hsfq_tree_t *t, u32 n)
 {
-	u32 i;
-
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 
 		if (h->flags & HSFQ_READY)
@@ -209,9 +206,7 @@ CORE_FN void hsfq_ready(hsfq_tree_t *t, u32 n)
 /* No thread of the leaf waits (all are asleep or in service). */
 CORE_FN void hsfq_busy(hsfq_tree_t *t, u32 n)
 {
-	u32 i;
-
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 
 		if (!(h->flags & HSFQ_READY))
@@ -227,9 +222,9 @@ CORE_FN void hsfq_busy(hsfq_tree_t *t, u32 n)
 /* The leaf's first thread became runnable: tags and weights of its path. */
 CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 leaf)
 {
-	u32 i, n = leaf;
+	u32 n = leaf;
 
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
 		if (h->flags & HSFQ_RUNNABLE)
@@ -252,10 +247,10 @@ CORE_FN void hsfq_setrun(hsfq_tree_t *t, u32 leaf)
 /* The leaf's last runnable thread blocked. Charge its service first. */
 CORE_FN void hsfq_sleep(hsfq_tree_t *t, u32 leaf)
 {
-	u32 i, n = leaf;
+	u32 n = leaf;
 
 	hsfq_busy(t, leaf);
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
 		if (!(h->flags & HSFQ_RUNNABLE))
@@ -273,9 +268,9 @@ CORE_FN void hsfq_sleep(hsfq_tree_t *t, u32 leaf)
 /* Takes the leaf with the least start tags into service, HSFQ_NIL if none. */
 CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
 {
-	u32 i, n = HSFQ_ROOT;
+	u32 n = HSFQ_ROOT;
 
-	for (i = 0; i <= HSFQ_DEPTH_MAX && CORE_MORE; i++) {
+	while (CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 
 		if (h->flags & HSFQ_LEAF)
@@ -291,9 +286,9 @@ CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
 /* Service of this length was given to the leaf: charges its whole path. */
 CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns)
 {
-	u32 i, n = leaf;
+	u32 n = leaf;
 
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 		bool ready = h->flags & HSFQ_READY;
 
@@ -318,9 +313,9 @@ CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns)
  */
 CORE_FN u64 hsfq_share(hsfq_tree_t *t, u32 leaf, u64 period_ns)
 {
-	u32 i, n = leaf;
+	u32 n = leaf;
 
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
 		if (p->weights > h->weight)
@@ -333,9 +328,9 @@ CORE_FN u64 hsfq_share(hsfq_tree_t *t, u32 leaf, u64 period_ns)
 /* Does a thread of any other leaf wait? */
 CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 {
-	u32 i, n = leaf;
+	u32 n = leaf;
 
-	for (i = 0; i < HSFQ_DEPTH_MAX && n != HSFQ_ROOT && CORE_MORE; i++) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 		u32 first = t->node[h->parent].heap;
 
@@ -353,13 +348,11 @@ CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
  */
 CORE_FN bool hsfq_precedes(hsfq_tree_t *t, u32 waiting, u32 running, u64 ran_ns)
 {
-	u32 i, w = waiting, r = running;
+	u32 w = waiting, r = running;
 
-	for (i = 0; i < 2 * HSFQ_DEPTH_MAX && CORE_MORE; i++) {
+	while (w > HSFQ_ROOT && r > HSFQ_ROOT && w != r && CORE_MORE) {
 		hsfq_node_t *hw = &t->node[w], *hr = &t->node[r];
 
-		if (w == r || w == HSFQ_NIL || r == HSFQ_NIL)
-			return false;
 		if (hw->parent == hr->parent)
 			return sfq_before(hw->flow.start,
 					  hr->flow.start + sfq_virtual(ran_ns, hr->weight));
@@ -453,9 +446,7 @@ CORE_FN int hsfq_rmnod(hsfq_tree_t *t, u32 n)
  */
 CORE_FN void hsfq_sweep(hsfq_tree_t *t, u32 n)
 {
-	u32 i;
-
-	for (i = 0; i <= HSFQ_DEPTH_MAX && hsfq_valid(t, n) && CORE_MORE; i++) {
+	while (hsfq_valid(t, n) && CORE_MORE) {
 		u32 parent = t->node[n].parent;
 
 		if (!(t->node[n].flags & HSFQ_RETIRED) || hsfq_rmnod(t, n))
