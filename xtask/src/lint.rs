@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 const MAX_FILE_LINES: usize = 1000;
 const MAX_MAKEFILE_LINES: usize = 40;
 
+/// A check, which may look at all sources.
+type Step<'a> = Box<dyn Fn() -> Result<()> + 'a>;
+
 /// A text file of the repository.
 struct Source {
     path: PathBuf,
@@ -21,7 +24,7 @@ struct Source {
 /// Runs every check, reports all failures, fails when there is one.
 pub fn run() -> Result<()> {
     let sources = read_sources();
-    let steps: Vec<(&str, Box<dyn Fn() -> Result<()> + '_>)> = vec![
+    let steps: [(&str, Step); 8] = [
         ("formatting", Box::new(style::check_format)),
         ("clippy", Box::new(clippy)),
         ("shellcheck", Box::new(|| shellcheck(&sources))),
