@@ -37,19 +37,20 @@
 #include "arena.h"
 
 #define CORE_HAVE_TYPES
-#define CORE_MEM __arena
+#define CORE_MEM  __arena
 #define CORE_MORE can_loop
-#define CORE_FN static inline __attribute__((unused))
+#define CORE_FN   static inline __attribute__((unused))
 #include "../../core/quantum.h"
 #include "intf.h"
 
 char _license[] SEC("license") = "GPL";
 
-#define ENOENT 2
-#define ESRCH 3
-#define ENOMEM 12
-#define EINVAL 22
-#define NUMA_NO_NODE (-1)
+#define ENOENT          2
+#define ESRCH           3
+#define ENOMEM          12
+#define EBUSY           16
+#define EINVAL          22
+#define NUMA_NO_NODE    (-1)
 #define CLOCK_MONOTONIC 1
 
 /* The timer may fire this early without being set again. */
@@ -85,9 +86,9 @@ struct thread {
 
 struct cpu_state {
 	struct thread __arena *th; /* running here, NULL: nothing of ours */
-	u64 since;		   /* its service began */
-	u64 due;		   /* it ends at the latest then, 0: open end */
-	u64 armed;		   /* the timer fires then, 0: not set */
+	u64 since;                 /* its service began */
+	u64 due;                   /* it ends at the latest then, 0: open end */
+	u64 armed;                 /* the timer fires then, 0: not set */
 };
 
 struct cgroup_nodes {
@@ -99,8 +100,8 @@ struct cgroup_nodes {
 
 struct hsfq_tree __arena tree;
 struct cpu_state __arena cpus[CPUS_MAX];
-u64 __arena leaf_cgroup[HSFQ_NODES];	 /* cgroup id, by leaf */
-u8 __arena leaf_has_queue[HSFQ_NODES];	 /* its dispatch queue exists */
+u64 __arena leaf_cgroup[HSFQ_NODES];   /* cgroup id, by leaf */
+u8 __arena leaf_has_queue[HSFQ_NODES]; /* its dispatch queue exists */
 struct thread __arena *__arena free_threads;
 
 #define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
@@ -311,7 +312,8 @@ void BPF_PROG(op_runnable, struct task_struct *p, u64 enq_flags)
 SEC("struct_ops/op_enqueue")
 void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct scx_bpf_dsq_insert_vtime_args to = {.slice = QUANTUM_ALONE_NS, .enq_flags = enq_flags};
+	struct scx_bpf_dsq_insert_vtime_args to = {.slice = QUANTUM_ALONE_NS,
+						   .enq_flags = enq_flags};
 	struct thread __arena *th = thread_of(p), *cur;
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct cpu_state __arena *c = cpu_of(cpu);
@@ -327,8 +329,9 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	wait_begin(th);
 	cur = c->th;
 	if (cur && cur != th) {
-		due = c->since + quantum_left(&tree, th->leaf, &th->lt, cur->leaf, &cur->lt,
-					      now - c->since).length_ns;
+		due = c->since +
+		      quantum_left(&tree, th->leaf, &th->lt, cur->leaf, &cur->lt, now - c->since)
+			      .length_ns;
 		sooner = !c->due || due < c->due;
 		if (sooner)
 			c->due = due;
@@ -786,6 +789,93 @@ void BPF_PROG(op_cpu_offline, s32 cpu)
 
 	c->th = NULL;
 	c->due = c->armed = 0;
+}
+
+/* ---- what user space asks for: programs of type "syscall" --------------- */
+
+SEC("syscall")
+int hsfq_ctl_class(struct hsfq_ctl_class *c)
+{
+	struct cgroup_nodes *n;
+	unsigned long flags;
+	hsfq_node_t *node, *leaf;
+
+	n = bpf_map_lookup_elem(&cgroups, &c->cgroup_id);
+	if (!n)
+		return -ENOENT;
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EBUSY;
+	node = &tree.node[n->node];
+	leaf = &tree.node[n->leaf];
+	c->served_ns = node->served_ns;
+	c->own_ns = leaf->served_ns;
+	c->start_tag = node->flow.start;
+	c->vtime = node->clock.vtime;
+	c->share_ppb = node->flags & HSFQ_RUNNABLE || n->node == HSFQ_ROOT
+			       ? hsfq_share(&tree, n->node, 1000000000)
+			       : 0;
+	c->node = n->node;
+	c->leaf = n->leaf;
+	c->weight = node->weight;
+	c->policy = leaf->policy;
+	c->threads = leaf->threads;
+	c->runnable = leaf->runnable;
+	c->children = node->children - 1;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	c->shared = n->shared;
+	return 0;
+}
+
+SEC("syscall")
+int hsfq_ctl_policy(struct hsfq_ctl_policy *c)
+{
+	struct cgroup_nodes *n;
+	unsigned long flags;
+	int err;
+
+	n = bpf_map_lookup_elem(&cgroups, &c->cgroup_id);
+	if (!n)
+		return -ENOENT;
+	if (n->shared)
+		return -EBUSY;
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EBUSY;
+	err = leaf_set_policy(&tree, n->leaf, c->policy);
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	return err;
+}
+
+SEC("syscall")
+int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
+{
+	struct task_struct *p = bpf_task_from_pid(c->tid);
+	struct thread __arena *th;
+	unsigned long flags;
+	u32 weight = c->set_weight;
+	int err = 0;
+
+	if (!p)
+		return -ESRCH;
+	th = thread_of(p);
+	if (!th || bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
+		bpf_task_release(p);
+		return -ESRCH;
+	}
+	if (weight) {
+		if (weight == HSFQ_WEIGHT_NICE)
+			weight = p->scx.weight;
+		err = leaf_set_weight(&tree, th->leaf, &th->lt, weight, th->runnable);
+		if (!err)
+			th->fixed = c->set_weight != HSFQ_WEIGHT_NICE;
+	}
+	c->weight = th->lt.weight;
+	c->fixed = th->fixed;
+	c->cgroup_id = leaf_cgroup[th->leaf % HSFQ_NODES];
+	c->served_ns = th->served_ns;
+	c->key = th->lt.flow.start;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	bpf_task_release(p);
+	return err;
 }
 
 /* ---- the scheduler comes and goes -------------------------------------- */

@@ -18,56 +18,56 @@ enum {
 
 /* What became of the scheduler; zero while it runs. In .bss as `hsfq_end`. */
 struct hsfq_end {
-	u64 kind;      /* enum scx_exit_kind, 0: running */
-	s64 code;      /* exit code of an orderly exit */
-	u64 time_ns;   /* CLOCK_BOOTTIME */
-	u64 done;      /* 1 once the texts are complete */
+	u64 kind;    /* enum scx_exit_kind, 0: running */
+	s64 code;    /* exit code of an orderly exit */
+	u64 time_ns; /* CLOCK_BOOTTIME */
+	u64 done;    /* 1 once the texts are complete */
 	char reason[HSFQ_REASON_LEN];
 	char message[HSFQ_MESSAGE_LEN];
 };
 
 /* Totals since load. In .bss as `hsfq_totals`. */
 struct hsfq_totals {
-	u64 quanta;	     /* services charged */
-	u64 preemptions;     /* running threads ended early for a waiting class */
-	u64 timer_ends;	     /* quanta ended by the timer, between two ticks */
-	u64 passed_over;     /* choices of a leaf with nothing for this CPU */
-	u64 rescued;	     /* threads served out of turn: they waited too long */
-	u64 shared_cgroups;  /* cgroups without a node of their own: tree full or too deep */
-	u64 trace_lost;	     /* trace records that found the buffer full */
+	u64 quanta;         /* services charged */
+	u64 preemptions;    /* running threads ended early for a waiting class */
+	u64 timer_ends;     /* quanta ended by the timer, between two ticks */
+	u64 passed_over;    /* choices of a leaf with nothing for this CPU */
+	u64 rescued;        /* threads served out of turn: they waited too long */
+	u64 shared_cgroups; /* cgroups without a node of their own: tree full or too deep */
+	u64 trace_lost;     /* trace records that found the buffer full */
 };
 
 /* hsfq_ctl_class: what the tree knows of a cgroup. */
 struct hsfq_ctl_class {
-	u64 cgroup_id;	/* in */
-	u64 served_ns;	/* all service below it */
-	u64 own_ns;	/* service of its own threads */
-	u64 start_tag;	/* S, in 1/1024 ns per unit of weight */
-	u64 vtime;	/* v(t) of its children */
-	u64 share_ppb;	/* what it is entitled to now, of one CPU, in 1e-9 */
-	u32 node;	/* index in the tree */
-	u32 leaf;	/* index of the leaf of its own threads */
+	u64 cgroup_id; /* in */
+	u64 served_ns; /* all service below it */
+	u64 own_ns;    /* service of its own threads */
+	u64 start_tag; /* S, in 1/1024 ns per unit of weight */
+	u64 vtime;     /* v(t) of its children */
+	u64 share_ppb; /* what it is entitled to now, of one CPU, in 1e-9 */
+	u32 node;      /* index in the tree */
+	u32 leaf;      /* index of the leaf of its own threads */
 	u32 weight;
-	u32 policy;	/* enum leaf_policy of its own threads */
-	u32 threads;	/* its own, runnable or not */
-	u32 runnable;	/* its own, runnable */
-	u32 children;	/* child cgroups with a node */
-	u32 shared;	/* 1: it has no node and shares this one of its ancestor */
+	u32 policy;   /* enum leaf_policy of its own threads */
+	u32 threads;  /* its own, runnable or not */
+	u32 runnable; /* its own, runnable */
+	u32 children; /* child cgroups with a node */
+	u32 shared;   /* 1: it has no node and shares this one of its ancestor */
 };
 
 /* hsfq_ctl_policy: the leaf scheduler of a cgroup's own threads. */
 struct hsfq_ctl_policy {
-	u64 cgroup_id;	/* in */
-	u32 policy;	/* in */
+	u64 cgroup_id; /* in */
+	u32 policy;    /* in */
 	u32 pad;
 };
 
 /* hsfq_ctl_thread: one thread's place and weight. */
 struct hsfq_ctl_thread {
-	s32 tid;	/* in, initial PID namespace */
+	s32 tid;        /* in, initial PID namespace */
 	u32 set_weight; /* in: 0 only look, 1…10000, or HSFQ_WEIGHT_NICE */
 	u32 weight;
-	u32 fixed;	/* 1: set by hand, 0: follows the nice value */
+	u32 fixed; /* 1: set by hand, 0: follows the nice value */
 	u64 cgroup_id;
 	u64 served_ns;
 	u64 key;
@@ -78,17 +78,17 @@ struct hsfq_ctl_thread {
 /* Trace records, in the ring buffer `hsfq_trace`. */
 enum hsfq_trace_kind {
 	HSFQ_TRACE_QUANTUM = 1, /* a thread was served */
-	HSFQ_TRACE_RUN = 2,	/* a leaf became runnable */
-	HSFQ_TRACE_SLEEP = 3,	/* a leaf stopped being runnable */
-	HSFQ_TRACE_WEIGHT = 4,	/* a node's weight changed; `length_ns` is the new one */
+	HSFQ_TRACE_RUN = 2,     /* a leaf became runnable */
+	HSFQ_TRACE_SLEEP = 3,   /* a leaf stopped being runnable */
+	HSFQ_TRACE_WEIGHT = 4,  /* a node's weight changed; `length_ns` is the new one */
 };
 
 struct hsfq_trace_record {
-	u64 time_ns;	/* CLOCK of scx_bpf_now(): end of the quantum, or when it happened */
-	u64 length_ns;	/* service charged */
-	u64 start_tag;	/* of the leaf, before the charge */
+	u64 time_ns;   /* CLOCK of scx_bpf_now(): end of the quantum, or when it happened */
+	u64 length_ns; /* service charged */
+	u64 start_tag; /* of the leaf, before the charge */
 	u32 leaf;
-	u32 node;	/* the leaf's class */
+	u32 node; /* the leaf's class */
 	s32 tid;
 	u16 cpu;
 	u16 kind;
