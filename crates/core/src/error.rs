@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Refusals of the tree, one variant for each reason.
+
+use crate::NodeId;
+use thiserror::Error;
+
+/// Why an operation was refused. The state is as it was before.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Error {
+    /// `ENOENT`
+    #[error("node {0} does not exist; name one that mknod returned and rmnod did not take back")]
+    NoSuchNode(NodeId),
+    /// `EBUSY`
+    #[error("node {0} still has children or threads; remove or move them first")]
+    Busy(NodeId),
+    /// `EINVAL`: an inner node was expected.
+    #[error("node {0} is a leaf, which holds threads and not nodes; choose an inner node")]
+    IsLeaf(NodeId),
+    /// `EINVAL`: a leaf was expected.
+    #[error("node {0} is an inner node, which holds nodes and not threads; choose a leaf")]
+    NotLeaf(NodeId),
+    /// `ERANGE`
+    #[error("weight {0} is out of range; choose one from 1 to 10000")]
+    Weight(u32),
+    /// `ENOSPC`
+    #[error("all nodes of the tree are in use below node {0}; remove one first")]
+    NoSpace(NodeId),
+    /// `ELOOP`
+    #[error("node {0} is at the greatest depth, 64; create the node higher up")]
+    TooDeep(NodeId),
+    /// `EINVAL`: a thread that is runnable arrives, one asleep departs, one in a leaf joins, …
+    #[error("thread is {is}; it must be {must} for this")]
+    ThreadState {
+        /// what the thread is
+        is: &'static str,
+        /// what it must be
+        must: &'static str,
+    },
+}
+
+impl Error {
+    /// The errno value that the C functions return for it, positive.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Error::NoSuchNode(_) => 2,
+            Error::Busy(_) => 16,
+            Error::IsLeaf(_) | Error::NotLeaf(_) | Error::ThreadState { .. } => 22,
+            Error::NoSpace(_) => 28,
+            Error::Weight(_) => 34,
+            Error::TooDeep(_) => 40,
+        }
+    }
+
+    /// The refusal that C reported as `-errno` about this node or weight.
+    pub(crate) fn from_c(code: i32, node: NodeId, weight: u32) -> Error {
+        match -code {
+            2 => Error::NoSuchNode(node),
+            16 => Error::Busy(node),
+            22 => Error::IsLeaf(node),
+            28 => Error::NoSpace(node),
+            34 => Error::Weight(weight),
+            40 => Error::TooDeep(node),
+            other => unreachable!("core/hsfq.h does not return errno {other}"),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The C structures and functions as they are. Everything else goes through
+//! [`crate::Tree`], which checks what C takes for granted.
+
+use std::mem::{offset_of, size_of};
+
+/// Capacity of a tree, `HSFQ_NODES` in C.
+pub const NODES: usize = 16384;
+
+/// What a flow (a child of an inner node, a thread of a leaf) carries.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flow {
+    /// Start tag, in 1/1024 ns per unit of weight, modulo 2^64.
+    pub start: u64,
+    /// Remainder of the last division by the weight.
+    pub rem: u32,
+    /// The clock's epoch when the flow went to sleep.
+    pub epoch: u32,
+}
+
+/// Virtual time of one server.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    /// v(t), unit as [`Flow::start`].
+    pub vtime: u64,
+    /// Greatest finish tag served.
+    pub max_finish: u64,
+    /// Quarters of the tag circle that v(t) has passed.
+    pub epoch: u32,
+    pad: u32,
+}
+
+/// One node of the tree, inner node or leaf.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // the fields are described in core/hsfq.h
+pub struct Node {
+    pub flow: Flow,
+    pub clock: Clock,
+    pub order: u64,
+    pub tail: u64,
+    pub served_ns: u64,
+    pub weight: u32,
+    pub flags: u32,
+    pub parent: u32,
+    pub depth: u32,
+    pub heap: u32,
+    pub up: u32,
+    pub left: u32,
+    pub right: u32,
+    pub rank: u32,
+    pub children: u32,
+    pub runnable: u32,
+    pub weights: u32,
+    pub threads: u32,
+    pub waiting: u32,
+    pub policy: u32,
+    pub generation: u32,
+    pub next_free: u32,
+    pad: u32,
+}
+
+/// The whole tree: a header and all its nodes.
+#[repr(C)]
+pub struct RawTree {
+    pub order: u64,
+    pub free: u32,
+    pub unused: u32,
+    pub nodes: u32,
+    pad: u32,
+    pub node: [Node; NODES],
+}
+
+/// What a leaf policy keeps for each thread.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawThread {
+    pub flow: Flow,
+    pub weight: u32,
+    pub generation: u32,
+    pub left_ns: u64,
+}
+
+pub const USED: u32 = 1;
+pub const LEAF: u32 = 2;
+pub const RUNNABLE: u32 = 4;
+pub const READY: u32 = 8;
+pub const RETIRED: u32 = 16;
+
+extern "C" {
+    static qcore_layout: usize;
+    static qcore_layout_len: usize;
+
+    pub fn qcore_init(t: *mut RawTree);
+    pub fn qcore_mknod(t: *mut RawTree, parent: u32, weight: u32, flags: u32) -> i32;
+    pub fn qcore_rmnod(t: *mut RawTree, n: u32) -> i32;
+    pub fn qcore_set_weight(t: *mut RawTree, n: u32, weight: u32) -> i32;
+    pub fn qcore_setrun(t: *mut RawTree, leaf: u32);
+    pub fn qcore_sleep(t: *mut RawTree, leaf: u32);
+    pub fn qcore_ready(t: *mut RawTree, leaf: u32);
+    pub fn qcore_busy(t: *mut RawTree, leaf: u32);
+    pub fn qcore_schedule(t: *mut RawTree) -> u32;
+    pub fn qcore_update(t: *mut RawTree, leaf: u32, ns: u64);
+    pub fn qcore_share(t: *const RawTree, leaf: u32, ns: u64) -> u64;
+    pub fn qcore_precedes(t: *const RawTree, waiting: u32, running: u32, ns: u64) -> bool;
+    pub fn qcore_contended(t: *const RawTree, leaf: u32) -> bool;
+    pub fn qcore_retire(t: *mut RawTree, n: u32);
+    pub fn qcore_leaf_join(t: *mut RawTree, leaf: u32, th: *mut RawThread);
+    pub fn qcore_leaf_leave(t: *mut RawTree, leaf: u32);
+    pub fn qcore_leaf_arrive(t: *mut RawTree, leaf: u32, th: *mut RawThread);
+    pub fn qcore_leaf_depart(t: *mut RawTree, leaf: u32, th: *mut RawThread);
+    pub fn qcore_leaf_wait(t: *mut RawTree, leaf: u32);
+    pub fn qcore_leaf_unwait(t: *mut RawTree, leaf: u32);
+    pub fn qcore_leaf_serve(t: *mut RawTree, leaf: u32, th: *mut RawThread);
+    pub fn qcore_leaf_charge(t: *mut RawTree, leaf: u32, th: *mut RawThread, ns: u64);
+    pub fn qcore_leaf_ahead(t: *const RawTree, leaf: u32, th: *const RawThread, ns: u64) -> u64;
+    pub fn qcore_leaf_slice(t: *const RawTree, leaf: u32, th: *const RawThread) -> u64;
+    pub fn qcore_leaf_set_policy(t: *mut RawTree, leaf: u32, policy: u32) -> i32;
+    pub fn qcore_leaf_set_weight(
+        t: *mut RawTree,
+        leaf: u32,
+        th: *mut RawThread,
+        weight: u32,
+        runnable: bool,
+    ) -> i32;
+    pub fn qcore_quantum_of(t: *const RawTree, leaf: u32, th: *const RawThread) -> u64;
+    pub fn qcore_quantum_left(
+        t: *const RawTree,
+        waiting_leaf: u32,
+        waiting: *const RawThread,
+        leaf: u32,
+        th: *const RawThread,
+        ns: u64,
+    ) -> u64;
+}
+
+/// What `qcore_layout` in shim.c must hold, from Rust's point of view.
+fn layout() -> Vec<usize> {
+    macro_rules! offsets {
+        ($type:ty: $($field:ident)*) => { [$(offset_of!($type, $field)),*] };
+    }
+    let mut all = vec![
+        size_of::<Flow>(),
+        size_of::<Clock>(),
+        size_of::<Node>(),
+        size_of::<RawTree>(),
+        size_of::<RawThread>(),
+    ];
+    all.extend(offsets!(Flow: rem epoch));
+    all.extend(offsets!(Clock: max_finish epoch));
+    all.extend(
+        offsets!(Node: flow clock order tail served_ns weight flags parent depth heap up
+        left right rank children runnable weights threads waiting policy generation next_free),
+    );
+    all.extend(offsets!(RawTree: free unused nodes node));
+    all.extend(offsets!(RawThread: weight generation left_ns));
+    all.extend([
+        NODES,
+        crate::DEPTH_MAX as usize,
+        *crate::WEIGHTS.start() as usize,
+        *crate::WEIGHTS.end() as usize,
+        crate::TAG_SHIFT as usize,
+        crate::LENGTH_MAX_NS as usize,
+        crate::leaf::QUANTUM_NS as usize,
+        crate::leaf::RR_QUANTUM_NS as usize,
+        crate::leaf::TS_CREDIT_NS as usize,
+        crate::leaf::PERIOD_NS as usize,
+        crate::leaf::MIN_NS as usize,
+        crate::leaf::ALONE_NS as usize,
+        crate::leaf::PEACE_NS as usize,
+    ]);
+    all
+}
+
+/// Whether Rust and C agree on every size, offset and constant.
+pub fn layout_agrees() -> bool {
+    // SAFETY: both are constants of shim.c; the slice is as long as C says.
+    let c = unsafe { std::slice::from_raw_parts(&raw const qcore_layout, qcore_layout_len) };
+    layout() == c
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rust_and_c_agree_on_the_layout() {
+        assert!(super::layout_agrees());
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hierarchical start-time fair queueing in user space.
+//!
+//! The scheduler itself is the portable C text in `core/`, which the kernel
+//! runs too. This crate compiles it and holds it against the papers:
+//!
+//! | Module | What it is |
+//! |---|---|
+//! | [`Tree`], [`Thread`] | safe bindings to the C functions |
+//! | [`engine`] | what a scheduler is asked to do; implemented by C and by the model |
+//! | [`model`] | the equations of OSDI'96 section 3 in exact integers, sharing nothing with C |
+//!
+//! ```
+//! use qlinux_core::{NodeId, Tree};
+//!
+//! let mut tree = Tree::new();
+//! let a = tree.mknod_leaf(NodeId::ROOT, 1)?;
+//! let b = tree.mknod_leaf(NodeId::ROOT, 2)?;
+//! tree.setrun(a)?;
+//! tree.setrun(b)?;
+//! for _ in 0..6 {
+//!     let leaf = tree.schedule().expect("two leaves are runnable");
+//!     tree.update(leaf, 10_000_000)?;
+//! }
+//! assert_eq!(tree.node(b)?.served_ns, 2 * tree.node(a)?.served_ns);
+//! # Ok::<(), qlinux_core::Error>(())
+//! ```
+
+pub mod engine;
+mod error;
+#[doc(hidden)]
+pub mod ffi;
+pub mod leaf;
+pub mod model;
+mod tree;
+
+pub use error::Error;
+pub use leaf::Policy;
+pub use tree::{NodeId, NodeState, Thread, Tree};
+
+/// Weights a node or a thread may have.
+pub const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
+
+/// Longest path below the root.
+pub const DEPTH_MAX: u32 = 64;
+
+/// Nodes a tree can hold, the root included.
+pub const NODES_MAX: u32 = ffi::NODES as u32 - 1;
+
+/// A tag counts 2^-10 ns of service per unit of weight.
+pub const TAG_SHIFT: u32 = 10;
+
+/// Longest service charged at once; what exceeds it (73 minutes) is not counted.
+pub const LENGTH_MAX_NS: u64 = 1 << 42;
+
+/// Result of an operation that can be refused.
+pub type Result<T> = std::result::Result<T, Error>;

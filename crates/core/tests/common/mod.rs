@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Core and model side by side, and what must always hold inside the core.
+#![allow(dead_code)] // every test binary uses its own part
+
+use qlinux_core::engine::{Core, Engine, ThreadId};
+use qlinux_core::ffi::{self, RawTree};
+use qlinux_core::model::Model;
+use qlinux_core::{NodeId, Policy, Result, Tree, NODES_MAX};
+
+/// Both engines; every call goes to both, and they must answer alike.
+#[derive(Default)]
+pub struct Pair {
+    pub core: Core,
+    pub model: Model,
+}
+
+macro_rules! both {
+    ($self:ident.$call:ident($($arg:expr),*)) => {{
+        let c = $self.core.$call($($arg),*);
+        let m = $self.model.$call($($arg),*);
+        assert_eq!(c, m, "core and model differ in {}{:?}", stringify!($call), ($($arg,)*));
+        c
+    }};
+}
+
+impl Engine for Pair {
+    type Key = (u64, i128);
+
+    fn mknod(&mut self, parent: NodeId, weight: u32, leaf: bool) -> Result<NodeId> {
+        both!(self.mknod(parent, weight, leaf))
+    }
+    fn rmnod(&mut self, n: NodeId) -> Result<()> {
+        both!(self.rmnod(n))
+    }
+    fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
+        both!(self.set_weight(n, weight))
+    }
+    fn setrun(&mut self, leaf: NodeId) -> Result<()> {
+        both!(self.setrun(leaf))
+    }
+    fn sleep(&mut self, leaf: NodeId) -> Result<()> {
+        both!(self.sleep(leaf))
+    }
+    fn ready(&mut self, leaf: NodeId) -> Result<()> {
+        both!(self.ready(leaf))
+    }
+    fn busy(&mut self, leaf: NodeId) -> Result<()> {
+        both!(self.busy(leaf))
+    }
+    fn schedule(&mut self) -> Option<NodeId> {
+        both!(self.schedule())
+    }
+    fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {
+        both!(self.update(leaf, length_ns))
+    }
+    fn share(&self, leaf: NodeId, period_ns: u64) -> Result<u64> {
+        both!(self.share(leaf, period_ns))
+    }
+    fn contended(&self, leaf: NodeId) -> Result<bool> {
+        both!(self.contended(leaf))
+    }
+    fn precedes(&self, waiting: NodeId, running: NodeId, ran_ns: u64) -> Result<bool> {
+        both!(self.precedes(waiting, running, ran_ns))
+    }
+    fn start_tag(&self, n: NodeId) -> Result<u64> {
+        both!(self.start_tag(n))
+    }
+    fn vtime(&self, n: NodeId) -> Result<u64> {
+        both!(self.vtime(n))
+    }
+    fn set_policy(&mut self, leaf: NodeId, policy: Policy) -> Result<()> {
+        both!(self.set_policy(leaf, policy))
+    }
+    fn spawn(&mut self, leaf: NodeId, weight: u32) -> Result<ThreadId> {
+        both!(self.spawn(leaf, weight))
+    }
+    fn leave(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.leave(th))
+    }
+    fn join(&mut self, th: ThreadId, leaf: NodeId) -> Result<()> {
+        both!(self.join(th, leaf))
+    }
+    fn arrive(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.arrive(th))
+    }
+    fn depart(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.depart(th))
+    }
+    fn wait(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.wait(th))
+    }
+    fn unwait(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.unwait(th))
+    }
+    fn serve(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.serve(th))
+    }
+    fn charge(&mut self, th: ThreadId, length_ns: u64) -> Result<()> {
+        both!(self.charge(th, length_ns))
+    }
+    fn set_thread_weight(&mut self, th: ThreadId, weight: u32) -> Result<()> {
+        both!(self.set_thread_weight(th, weight))
+    }
+    fn slice(&self, th: ThreadId) -> Result<u64> {
+        both!(self.slice(th))
+    }
+    fn quantum(&self, th: ThreadId) -> Result<u64> {
+        both!(self.quantum(th))
+    }
+    fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
+        both!(self.quantum_left(waiting, th, ran_ns))
+    }
+    fn key(&self, th: ThreadId) -> Self::Key {
+        let key = (self.core.key(th), self.model.key(th));
+        assert_eq!(
+            key.0,
+            Model::key_bits(key.1),
+            "core and model differ in the key of {th:?}"
+        );
+        key
+    }
+    fn ahead(&self, th: ThreadId, length_ns: u64) -> Result<Self::Key> {
+        let key = (
+            self.core.ahead(th, length_ns)?,
+            self.model.ahead(th, length_ns)?,
+        );
+        assert_eq!(
+            key.0,
+            Model::key_bits(key.1),
+            "core and model differ in ahead({length_ns})"
+        );
+        Ok(key)
+    }
+    fn before(a: Self::Key, b: Self::Key) -> bool {
+        let order = Core::before(a.0, b.0);
+        assert_eq!(
+            order,
+            Model::before(a.1, b.1),
+            "the wrap changes the order of {a:?}, {b:?}"
+        );
+        order
+    }
+    fn key_bits(key: Self::Key) -> u64 {
+        key.0
+    }
+}
+
+/// A mechanism's queue of waiting threads: least key first, FIFO among equals.
+/// Keys are those of the moment a thread began to wait.
+pub struct Queues<E: Engine> {
+    waiting: Vec<(NodeId, E::Key, ThreadId)>,
+}
+
+impl<E: Engine> Default for Queues<E> {
+    fn default() -> Self {
+        Queues {
+            waiting: Vec::new(),
+        }
+    }
+}
+
+impl<E: Engine> Queues<E> {
+    pub fn push(&mut self, leaf: NodeId, key: E::Key, th: ThreadId) {
+        self.waiting.push((leaf, key, th));
+    }
+
+    pub fn pop(&mut self, leaf: NodeId) -> Option<ThreadId> {
+        let mut best: Option<usize> = None;
+        for (i, entry) in self.waiting.iter().enumerate() {
+            if entry.0 == leaf && best.is_none_or(|b| E::before(entry.1, self.waiting[b].1)) {
+                best = Some(i);
+            }
+        }
+        best.map(|i| self.waiting.remove(i).2)
+    }
+
+    pub fn remove(&mut self, th: ThreadId) {
+        self.waiting.retain(|entry| entry.2 != th);
+    }
+}
+
+fn before(a: u64, b: u64) -> bool {
+    Tree::before(a, b)
+}
+
+/// Checks one ready node's place in its parent's heap; returns the heap's size.
+fn check_heap(t: &RawTree, n: u32, up: u32, parent: u32) -> u32 {
+    if n == 0 {
+        return 0;
+    }
+    let h = &t.node[n as usize];
+    assert_eq!(h.up, up, "node {n}: link up");
+    assert_eq!(
+        h.parent, parent,
+        "node {n} is in the heap of another parent"
+    );
+    assert_ne!(
+        h.flags & ffi::READY,
+        0,
+        "node {n} is in a heap and not ready"
+    );
+    if up != 0 {
+        let u = &t.node[up as usize];
+        let order = (h.flow.start.wrapping_sub(u.flow.start) as i64, h.order);
+        assert!(
+            order > (0, u.order),
+            "node {n} comes before {up}, which is above it"
+        );
+    }
+    let rank = |n: u32| if n == 0 { 0 } else { t.node[n as usize].rank };
+    assert!(
+        rank(h.left) >= rank(h.right),
+        "node {n}: the heap leans to the right"
+    );
+    assert_eq!(h.rank, rank(h.right) + 1, "node {n}: rank");
+    1 + check_heap(t, h.left, n, parent) + check_heap(t, h.right, n, parent)
+}
+
+/// Everything that must hold in a tree between operations.
+pub fn check_invariants(t: &RawTree) {
+    let used = |n: usize| t.node[n].flags & ffi::USED != 0;
+    let mut counts = vec![[0u32; 4]; t.unused as usize]; // children, runnable, ready, weights
+    let mut nodes = 0;
+
+    for n in 1..t.unused as usize {
+        let h = &t.node[n];
+        if !used(n) {
+            continue;
+        }
+        nodes += 1;
+        if n == 1 {
+            continue;
+        }
+        let p = h.parent as usize;
+        assert!(used(p), "node {n} hangs below {p}, which is free");
+        assert_eq!(h.depth, t.node[p].depth + 1, "node {n}: depth");
+        assert_eq!(
+            t.node[p].flags & ffi::LEAF,
+            0,
+            "node {n} hangs below a leaf"
+        );
+        counts[p][0] += 1;
+        if h.flags & ffi::RUNNABLE != 0 {
+            counts[p][1] += 1;
+            counts[p][3] += h.weight;
+            // F = S + l / w with l of at most LENGTH_MAX_NS: comparable with v.
+            let gap = h.flow.start.wrapping_sub(t.node[p].clock.vtime) as i64;
+            assert!(gap.abs() < 1 << 60, "node {n}: tag {gap} away from v");
+        }
+        if h.flags & ffi::READY != 0 {
+            assert_ne!(h.flags & ffi::RUNNABLE, 0, "node {n} is ready and asleep");
+            counts[p][2] += 1;
+        }
+        let clock = h.clock;
+        assert!(
+            !before(clock.max_finish, clock.vtime.wrapping_sub(1 << 60)),
+            "node {n}: clock"
+        );
+    }
+    assert_eq!(nodes, t.nodes, "nodes in use");
+    for n in (1..t.unused as usize).filter(|&n| used(n)) {
+        let h = &t.node[n];
+        let [children, runnable, ready, weights] = counts[n];
+        assert_eq!(h.children, children, "node {n}: children");
+        let in_heap = check_heap(t, h.heap, 0, n as u32);
+        assert_eq!(
+            in_heap, ready,
+            "node {n}: the heap holds other than the ready children"
+        );
+        if h.flags & ffi::LEAF == 0 {
+            assert_eq!(
+                (h.runnable, h.weights),
+                (runnable, weights),
+                "node {n}: counters"
+            );
+            if n != 1 {
+                assert_eq!(
+                    h.flags & ffi::RUNNABLE != 0,
+                    runnable > 0,
+                    "node {n}: runnable"
+                );
+                assert_eq!(h.flags & ffi::READY != 0, ready > 0, "node {n}: ready");
+            }
+        } else {
+            assert!(
+                h.waiting <= h.runnable && h.runnable <= h.threads,
+                "leaf {n}: counters"
+            );
+        }
+    }
+    check_free_list(t, nodes);
+}
+
+fn check_free_list(t: &RawTree, nodes: u32) {
+    let (mut n, mut free) = (t.free, 0);
+    while n != 0 {
+        assert_eq!(t.node[n as usize].flags, 0, "node {n} is on the free list");
+        free += 1;
+        assert!(free <= NODES_MAX, "the free list is a circle");
+        n = t.node[n as usize].next_free;
+    }
+    assert_eq!(nodes + free + 1, t.unused, "nodes lost");
+}

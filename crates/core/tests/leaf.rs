@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Leaf policies against the reference model, and what each policy promises.
+
+mod common;
+
+use common::{check_invariants, Pair, Queues};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use qlinux_core::engine::{Engine, ThreadId};
+use qlinux_core::leaf::{QUANTUM_NS, RR_QUANTUM_NS, TS_CREDIT_NS};
+use qlinux_core::{NodeId, Policy};
+
+/// Leaves, threads and a number of servers, driven as a kernel would.
+struct Machine {
+    pair: Pair,
+    queues: Queues<Pair>,
+    leaves: Vec<NodeId>,
+    /// Of each thread: its leaf, and whether it is asleep, waits or is in service.
+    threads: Vec<(NodeId, State)>,
+    served_ns: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Asleep,
+    Waiting,
+    Served,
+}
+
+impl Machine {
+    fn new(weights: &[u32]) -> Machine {
+        let mut pair = Pair::default();
+        let leaves = weights
+            .iter()
+            .map(|&w| pair.mknod(NodeId::ROOT, w, true).unwrap())
+            .collect();
+        Machine {
+            pair,
+            queues: Queues::default(),
+            leaves,
+            threads: Vec::new(),
+            served_ns: Vec::new(),
+        }
+    }
+
+    fn with_policy(weights: &[u32], policy: Policy) -> Machine {
+        let mut m = Machine::new(weights);
+        for leaf in m.leaves.clone() {
+            m.pair.set_policy(leaf, policy).unwrap();
+        }
+        m
+    }
+
+    fn spawn(&mut self, leaf: usize, weight: u32) -> usize {
+        let leaf = self.leaves[leaf];
+        let th = self.pair.spawn(leaf, weight).unwrap();
+        self.threads.push((leaf, State::Asleep));
+        self.served_ns.push(0);
+        th.0
+    }
+
+    /// A new thread that is runnable at once.
+    fn start(&mut self, leaf: usize, weight: u32) -> usize {
+        let th = self.spawn(leaf, weight);
+        self.wake(th);
+        th
+    }
+
+    fn wait(&mut self, th: usize) {
+        let leaf = self.threads[th].0;
+        self.pair.wait(ThreadId(th)).unwrap();
+        let key = self.pair.key(ThreadId(th));
+        self.queues.push(leaf, key, ThreadId(th));
+        self.threads[th].1 = State::Waiting;
+    }
+
+    fn wake(&mut self, th: usize) {
+        self.pair.arrive(ThreadId(th)).unwrap();
+        self.wait(th);
+    }
+
+    /// Takes a thread into service.
+    fn dispatch(&mut self) -> Option<usize> {
+        let leaf = self.pair.schedule()?;
+        let th = self
+            .queues
+            .pop(leaf)
+            .expect("a ready leaf has a waiting thread");
+        self.pair.unwait(th).unwrap();
+        self.pair.serve(th).unwrap();
+        self.pair.quantum(th).unwrap();
+        self.threads[th.0].1 = State::Served;
+        Some(th.0)
+    }
+
+    fn finish(&mut self, th: usize, length_ns: u64, sleep: bool) {
+        self.pair.charge(ThreadId(th), length_ns).unwrap();
+        self.served_ns[th] += length_ns;
+        if sleep {
+            self.pair.depart(ThreadId(th)).unwrap();
+            self.threads[th].1 = State::Asleep;
+        } else {
+            self.wait(th);
+        }
+    }
+
+    /// One server serves one thread for the quantum that the core allows.
+    fn step(&mut self) -> Option<(usize, u64)> {
+        let th = self.dispatch()?;
+        let length_ns = self.pair.quantum(ThreadId(th)).unwrap();
+        self.finish(th, length_ns, false);
+        Some((th, length_ns))
+    }
+
+    /// The thread stops, wherever it is: killed, moved, frozen.
+    fn stop(&mut self, th: usize) {
+        match self.threads[th].1 {
+            State::Asleep => {}
+            State::Waiting => {
+                self.queues.remove(ThreadId(th));
+                self.pair.unwait(ThreadId(th)).unwrap();
+                self.pair.depart(ThreadId(th)).unwrap();
+            }
+            State::Served => self.finish(th, 1_000, true),
+        }
+        self.threads[th].1 = State::Asleep;
+    }
+
+    fn check(&self) {
+        let t = self.pair.core.tree.raw();
+        check_invariants(t);
+        for &leaf in &self.leaves {
+            let mine: Vec<_> = (0..self.threads.len())
+                .filter(|&i| self.threads[i].0 == leaf)
+                .collect();
+            let count = |f: &dyn Fn(State) -> bool| {
+                mine.iter().filter(|&&i| f(self.threads[i].1)).count() as u32
+            };
+            let l = &t.node[leaf.number() as usize];
+            assert_eq!(l.threads, mine.len() as u32);
+            assert_eq!(l.runnable, count(&|s| s != State::Asleep));
+            assert_eq!(l.waiting, count(&|s| s == State::Waiting));
+            self.pair.vtime(leaf).unwrap();
+        }
+        for (i, (_, state)) in self.threads.iter().enumerate() {
+            if *state != State::Asleep {
+                self.pair.key(ThreadId(i));
+                self.pair.slice(ThreadId(i)).unwrap();
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Spawn { leaf: u8, weight: u32 },
+    Wake { th: u8 },
+    Stop { th: u8 },
+    Move { th: u8, leaf: u8 },
+    Dispatch,
+    Finish { th: u8, length_ns: u64, sleep: bool },
+    Policy { leaf: u8, policy: u8 },
+    Weight { th: u8, weight: u32 },
+    Left { waiting: u8, th: u8, ran_ns: u64 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let n = any::<u8>;
+    let weight = || prop_oneof![1u32..=10_000, 1u32..=10];
+    let length = || prop_oneof![Just(0u64), 1u64..100, 1u64..20_000_000, Just(1 << 42)];
+    prop_oneof![
+        2 => (n(), weight()).prop_map(|(leaf, weight)| Op::Spawn { leaf, weight }),
+        6 => n().prop_map(|th| Op::Wake { th }),
+        1 => n().prop_map(|th| Op::Stop { th }),
+        1 => (n(), n()).prop_map(|(th, leaf)| Op::Move { th, leaf }),
+        8 => Just(Op::Dispatch),
+        8 => (n(), length(), prop::bool::weighted(0.3))
+            .prop_map(|(th, length_ns, sleep)| Op::Finish { th, length_ns, sleep }),
+        1 => (n(), n()).prop_map(|(leaf, policy)| Op::Policy { leaf, policy }),
+        2 => (n(), weight()).prop_map(|(th, weight)| Op::Weight { th, weight }),
+        3 => (n(), n(), length()).prop_map(|(waiting, th, ran_ns)| Op::Left { waiting, th, ran_ns }),
+    ]
+}
+
+impl Machine {
+    fn pick(&self, n: u8, state: State) -> Option<usize> {
+        let all: Vec<_> = (0..self.threads.len())
+            .filter(|&i| self.threads[i].1 == state)
+            .collect();
+        all.get(usize::from(n) % all.len().max(1)).copied()
+    }
+
+    fn apply(&mut self, op: &Op) -> Option<()> {
+        match *op {
+            Op::Spawn { leaf, weight } if self.threads.len() < 30 => {
+                self.spawn(usize::from(leaf) % self.leaves.len(), weight);
+            }
+            Op::Spawn { .. } => {}
+            Op::Wake { th } => self.wake(self.pick(th, State::Asleep)?),
+            Op::Stop { th } if !self.threads.is_empty() => {
+                self.stop(usize::from(th) % self.threads.len());
+            }
+            Op::Move { th, leaf } if !self.threads.is_empty() => {
+                let th = usize::from(th) % self.threads.len();
+                let leaf = self.leaves[usize::from(leaf) % self.leaves.len()];
+                self.stop(th);
+                self.pair.leave(ThreadId(th)).unwrap();
+                self.pair.join(ThreadId(th), leaf).unwrap();
+                self.threads[th].0 = leaf;
+            }
+            Op::Stop { .. } | Op::Move { .. } => {}
+            Op::Dispatch => {
+                let busy = self.threads.iter().filter(|t| t.1 == State::Served).count();
+                if busy < 4 {
+                    self.dispatch();
+                }
+            }
+            Op::Finish {
+                th,
+                length_ns,
+                sleep,
+            } => {
+                self.finish(self.pick(th, State::Served)?, length_ns, sleep);
+            }
+            Op::Policy { leaf, policy } => {
+                let policy = Policy::ALL[usize::from(policy) % 4];
+                let leaf = self.leaves[usize::from(leaf) % self.leaves.len()];
+                self.pair.set_policy(leaf, policy).unwrap();
+            }
+            Op::Weight { th, weight } if !self.threads.is_empty() => {
+                let th = usize::from(th) % self.threads.len();
+                self.pair.set_thread_weight(ThreadId(th), weight).unwrap();
+            }
+            Op::Weight { .. } => {}
+            Op::Left {
+                waiting,
+                th,
+                ran_ns,
+            } => {
+                let waiting = ThreadId(self.pick(waiting, State::Waiting)?);
+                let th = ThreadId(self.pick(th, State::Served)?);
+                self.pair.quantum_left(waiting, th, ran_ns).unwrap();
+                self.pair.ahead(th, ran_ns).unwrap();
+            }
+        }
+        Some(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn core_and_model_agree(ops in vec(op(), 1..250)) {
+        let mut m = Machine::new(&[1, 100, 10_000]);
+        for op in &ops {
+            m.apply(op);
+            m.check();
+        }
+        // Whatever happened, everybody who is runnable is served in bounded time.
+        for th in 0..m.threads.len() {
+            if m.threads[th].1 == State::Served {
+                m.finish(th, 1_000_000, false);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_of_policy_leaves_nobody_out(
+        weights in vec(1u32..=10_000, 2..12),
+        policies in vec(0usize..4, 1..6),
+        steps in vec(0usize..40, 6),
+    ) {
+        let mut m = Machine::new(&[100]);
+        for &weight in &weights {
+            m.start(0, weight);
+        }
+        for (policy, steps) in policies.iter().zip(steps) {
+            for _ in 0..steps {
+                m.step();
+            }
+            m.pair.set_policy(m.leaves[0], Policy::ALL[*policy]).unwrap();
+            let mut served = vec![false; weights.len()];
+            // Everybody who waited is served once before anybody is served anew.
+            for _ in 0..weights.len() {
+                let th = m.dispatch().unwrap();
+                prop_assert!(!served[th], "thread {th} is served again before others once");
+                served[th] = true;
+                m.finish(th, 1_000_000, *policy == 3);
+            }
+            prop_assert!(served.iter().all(|&s| s));
+            for th in 0..weights.len() {
+                if m.threads[th].1 == State::Asleep {
+                    m.wake(th);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sfq_shares_follow_weights(weights in vec(1u32..=10_000, 2..8)) {
+        let mut m = Machine::with_policy(&[100], Policy::Sfq);
+        for &weight in &weights {
+            m.start(0, weight);
+        }
+        let mut longest = vec![0u64; weights.len()];
+        for _ in 0..2_000 {
+            let (th, length_ns) = m.step().unwrap();
+            longest[th] = longest[th].max(length_ns);
+        }
+        for i in 0..weights.len() {
+            for j in 0..i {
+                let w = |i: usize| f64::from(weights[i]);
+                let gap = (m.served_ns[i] as f64 / w(i) - m.served_ns[j] as f64 / w(j)).abs();
+                let bound = longest[i] as f64 / w(i) + longest[j] as f64 / w(j);
+                prop_assert!(gap <= bound + 0.01, "{gap} > {bound}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rr_gives_turns_and_an_interrupted_turn_goes_on() {
+    let mut m = Machine::with_policy(&[100, 100], Policy::Rr);
+    let (a, b, c) = (m.start(0, 1), m.start(0, 10_000), m.start(0, 100));
+    m.start(1, 100);
+    let mut turns: Vec<(usize, u64)> = Vec::new();
+    for _ in 0..500 {
+        let (th, length_ns) = m.step().unwrap();
+        if th > c {
+            continue; // the other leaf, which interrupts
+        }
+        match turns.last_mut() {
+            Some(turn) if turn.0 == th => turn.1 += length_ns,
+            _ => turns.push((th, length_ns)),
+        }
+    }
+    let order: Vec<_> = turns.iter().map(|t| t.0).collect();
+    assert!(order.len() > 30);
+    assert!(
+        order
+            .iter()
+            .zip([a, b, c].iter().cycle())
+            .all(|(x, y)| x == y),
+        "{order:?}"
+    );
+    turns.pop();
+    assert!(turns.iter().all(|t| t.1 == RR_QUANTUM_NS), "{turns:?}");
+}
+
+#[test]
+fn rr_starts_a_new_turn_at_the_tail_after_a_sleep() {
+    let mut m = Machine::with_policy(&[100], Policy::Rr);
+    let (a, b) = (m.start(0, 100), m.start(0, 100));
+    assert_eq!(m.dispatch(), Some(a));
+    m.finish(a, 1_000_000, true);
+    m.wake(a);
+    assert_eq!(m.pair.slice(ThreadId(a)).unwrap(), RR_QUANTUM_NS);
+    assert_eq!(m.dispatch(), Some(b));
+}
+
+#[test]
+fn fifo_keeps_its_order_while_another_class_interrupts() {
+    let mut m = Machine::with_policy(&[100, 300], Policy::Fifo);
+    let mine: Vec<_> = (0..5).map(|i| m.start(0, 1 + i * 999)).collect();
+    m.start(1, 100);
+    for &th in &mine {
+        let mut served = 0;
+        while served < 10 {
+            let now = m.dispatch().unwrap();
+            let own = mine.contains(&now);
+            assert!(!own || now == th, "thread {now} before {th}");
+            served += u32::from(own);
+            m.finish(now, 700_000, own && served == 10);
+        }
+    }
+}
+
+/// A busy thread and one that has slept for `sleep` rounds of the busy one.
+fn after_a_sleep(policy: Policy, rounds: u32) -> (Machine, usize, usize) {
+    let mut m = Machine::with_policy(&[100], policy);
+    let (busy, sleeper) = (m.start(0, 100), m.start(0, 100));
+    for th in [busy, sleeper] {
+        assert_eq!(m.dispatch(), Some(th));
+        m.finish(th, QUANTUM_NS, th == sleeper);
+    }
+    for _ in 0..rounds {
+        let th = m.dispatch().unwrap();
+        m.finish(th, QUANTUM_NS, false);
+    }
+    m.wake(sleeper);
+    (m, busy, sleeper)
+}
+
+/// How long the sleeper, once awake and busy, is served before the other one is.
+fn head_start(mut m: Machine, busy: usize, sleeper: usize) -> u64 {
+    let before = m.served_ns[sleeper];
+    loop {
+        let th = m.dispatch().unwrap();
+        m.finish(th, 10_000, false);
+        if th == busy {
+            return m.served_ns[sleeper] - before;
+        }
+    }
+}
+
+#[test]
+fn ts_credit_is_bounded_and_never_more_than_was_missed() {
+    for rounds in [0, 1, 2, 3, 1_000, 100_000] {
+        let (m, busy, sleeper) = after_a_sleep(Policy::Ts, rounds);
+        let favour = head_start(m, busy, sleeper);
+        // The busy thread has had rounds + 1 quanta, the sleeper one.
+        let missed = u64::from(rounds) * QUANTUM_NS;
+        let limit = missed.min(TS_CREDIT_NS + QUANTUM_NS);
+        assert!(favour <= limit + 20_000, "{rounds} rounds: {favour} ns");
+        assert!(
+            rounds < 2 || favour >= TS_CREDIT_NS,
+            "{rounds} rounds: {favour} ns"
+        );
+
+        let (m, busy, sleeper) = after_a_sleep(Policy::Sfq, rounds);
+        assert!(head_start(m, busy, sleeper) <= QUANTUM_NS + 20_000);
+    }
+}
