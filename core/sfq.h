@@ -28,8 +28,9 @@
  * 2^64. The remainder of every division is carried to the flow's next
  * quantum, so tags do not drift however short the quanta are. Two tags compare
  * by the sign of their difference. That fails for a flow asleep while v(t)
- * moved by 2^63 or more; the epoch, which counts quarters of the tag circle,
- * tells such tags, and they lie in the past.
+ * moved by 2^63 or more; the epoch, which counts eighths of the tag circle,
+ * tells such tags, and they lie in the past. Up to two epochs on, v(t) is less
+ * than 3/8 of the circle further, and a tag within 1/8 of v(t) compares rightly.
  */
 #ifndef QLINUX_CORE_SFQ_H
 #define QLINUX_CORE_SFQ_H
@@ -41,7 +42,7 @@ enum {
 	SFQ_WEIGHT_DEFAULT = 100,
 	SFQ_WEIGHT_MAX = 10000,
 	SFQ_SHIFT = 10, /* tag units per nanosecond at weight 1, as a power of two */
-	SFQ_EPOCH_SHIFT = 62,
+	SFQ_EPOCH_SHIFT = 61,
 };
 
 /* Longest service charged at once, about 73 minutes: tags stay comparable. */
@@ -56,7 +57,7 @@ struct sfq_flow {
 struct sfq_clock {
 	u64 vtime;	/* v(t) */
 	u64 max_finish; /* greatest finish tag served: v(t) when idle */
-	u32 epoch;	/* quarters of the tag circle v(t) has passed */
+	u32 epoch;	/* eighths of the tag circle v(t) has passed */
 	u32 pad;
 };
 
@@ -92,7 +93,7 @@ CORE_FN void sfq_flow_init(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_ME
 {
 	f->start = c->vtime;
 	f->rem = 0;
-	f->epoch = c->epoch - 2;
+	f->epoch = c->epoch - 3;
 }
 
 /* A quantum is requested after a sleep: S = max{ v - credit, F }. */
@@ -100,7 +101,7 @@ CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *
 {
 	u64 v = c->vtime - credit;
 
-	if (c->epoch - f->epoch > 1 || sfq_before(f->start, v)) {
+	if (c->epoch - f->epoch > 2 || sfq_before(f->start, v)) {
 		f->start = v;
 		f->rem = 0;
 	}

@@ -27,7 +27,7 @@ pub struct Clock {
     pub vtime: u64,
     /// Greatest finish tag served.
     pub max_finish: u64,
-    /// Quarters of the tag circle that v(t) has passed.
+    /// Eighths of the tag circle that v(t) has passed.
     pub epoch: u32,
     pad: u32,
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Corners where the core once went wrong, each by name.
+
+use qlinux_core::{NodeId, Tree, LENGTH_MAX_NS};
+
+/// Runs the only awake leaf, of weight 1, for `rounds` of the longest quanta.
+fn run_alone(t: &mut Tree, leaf: NodeId, rounds: u32) {
+    for _ in 0..rounds {
+        assert_eq!(t.schedule(), Some(leaf));
+        t.update(leaf, LENGTH_MAX_NS).unwrap();
+    }
+}
+
+/// A leaf in service on one server while another one moves v(t) on goes to
+/// sleep behind v(t). Its tag must stay in the past however far v(t) moves.
+#[test]
+fn a_tag_behind_v_stays_behind_it() {
+    let quarter = 1u64 << 62;
+    for shorter in [0, 1 << 40, 1 << 41, 3 << 40] {
+        let mut t = Tree::new();
+        // v(t) enters the next quarter of the tag circle with the first quantum.
+        t.begin_at(NodeId::ROOT, quarter - (1 << 52) + (1 << 20)).unwrap();
+        let slow = t.mknod_leaf(NodeId::ROOT, 1).unwrap();
+        let fast = t.mknod_leaf(NodeId::ROOT, 1).unwrap();
+        t.setrun(slow).unwrap();
+        t.setrun(fast).unwrap();
+        assert_eq!(t.schedule(), Some(slow));
+        t.busy(slow).unwrap();
+        run_alone(&mut t, fast, 1);
+        assert_eq!(t.schedule(), Some(fast));
+        t.update(slow, 1).unwrap();
+        t.sleep(slow).unwrap();
+
+        run_alone(&mut t, fast, 2047);
+        t.update(fast, LENGTH_MAX_NS - shorter).unwrap();
+        assert_eq!(t.schedule(), Some(fast));
+        t.setrun(slow).unwrap();
+        let (tag, v) = (t.node(slow).unwrap().start_tag, t.node(NodeId::ROOT).unwrap().vtime);
+        assert_eq!(tag, v, "S = max{{ v, F }} is v after {shorter} less than half the circle");
+    }
+}
