@@ -47,6 +47,9 @@ enum {
 
 /* Longest service charged at once, about 73 minutes: tags stay comparable. */
 #define SFQ_LENGTH_MAX_NS (1ULL << 42)
+/* In units times its weight: a flow that seems further ahead of v(t) than this
+ * slept while v(t) went round. */
+#define SFQ_AHEAD_MAX (1ULL << 61)
 
 struct sfq_flow {
 	u64 start; /* S of the quantum requested or in service; F while asleep */
@@ -145,7 +148,7 @@ CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM
 	u64 ahead = f->start - c->vtime;
 
 	f->rem = 0;
-	if (!sfq_before(c->vtime, f->start) || ahead > sfq_virtual(SFQ_LENGTH_MAX_NS, from))
+	if (!sfq_before(c->vtime, f->start) || ahead > SFQ_AHEAD_MAX / from)
 		return;
 	f->start = c->vtime + ahead / to * from + ahead % to * from / to;
 }

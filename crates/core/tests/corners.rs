@@ -39,3 +39,19 @@ fn a_tag_behind_v_stays_behind_it() {
         assert_eq!(tag, v, "S = max{{ v, F }} is v after {shorter} less than half the circle");
     }
 }
+
+/// What a node is ahead of v(t) by keeps its length also where the remainder
+/// of earlier divisions makes it one unit more than the longest quantum.
+#[test]
+fn a_new_weight_applies_after_the_longest_quantum() {
+    let mut t = Tree::new();
+    let leaf = t.mknod_leaf(NodeId::ROOT, 2319).unwrap();
+    t.setrun(leaf).unwrap();
+    t.schedule();
+    t.update(leaf, 1_000_000).unwrap();
+    run_alone(&mut t, leaf, 1);
+    let v = t.node(NodeId::ROOT).unwrap().vtime;
+    t.set_weight(leaf, 1).unwrap();
+    let ahead = t.node(leaf).unwrap().start_tag - v;
+    assert!(ahead >= LENGTH_MAX_NS << 10, "{ahead}");
+}
