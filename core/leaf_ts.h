@@ -6,6 +6,8 @@
  * returns up to LEAF_TS_CREDIT_NS of service (at nice 0) behind v(t), so one
  * that uses little of the processor runs at once when it wakes. The favour is
  * bounded: sleeping longer earns nothing more, and never more than was missed.
+ * A new thread has missed nothing and starts at v(t): otherwise a stream of
+ * short-lived ones would keep all others away.
  */
 #ifndef QLINUX_CORE_LEAF_TS_H
 #define QLINUX_CORE_LEAF_TS_H

@@ -91,12 +91,12 @@ CORE_FN void sfq_advance(struct sfq_clock CORE_MEM *c, u64 to)
 	c->vtime = to;
 }
 
-/* A flow that was never served: F(0) lies in the past of any v. */
+/* A flow that was never served: F(0) = v, not after any v to come. */
 CORE_FN void sfq_flow_init(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f)
 {
 	f->start = c->vtime;
 	f->rem = 0;
-	f->epoch = c->epoch - 3;
+	f->epoch = c->epoch;
 }
 
 /* A quantum is requested after a sleep: S = max{ v - credit, F }. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Corners where the core once went wrong, each by name.
 
-use qlinux_core::{NodeId, Tree, LENGTH_MAX_NS};
+use qlinux_core::{NodeId, Thread, Tree, LENGTH_MAX_NS};
 
 /// Runs the only awake leaf, of weight 1, for `rounds` of the longest quanta.
 fn run_alone(t: &mut Tree, leaf: NodeId, rounds: u32) {
@@ -9,6 +9,21 @@ fn run_alone(t: &mut Tree, leaf: NodeId, rounds: u32) {
         assert_eq!(t.schedule(), Some(leaf));
         t.update(leaf, LENGTH_MAX_NS).unwrap();
     }
+}
+
+fn start(t: &mut Tree, leaf: NodeId, weight: u32) -> Thread {
+    let mut th = Thread::new(weight).unwrap();
+    t.join(leaf, &mut th).unwrap();
+    t.arrive(&mut th).unwrap();
+    t.wait(&mut th).unwrap();
+    th
+}
+
+fn serve(t: &mut Tree, th: &mut Thread, length_ns: u64) {
+    t.unwait(th).unwrap();
+    t.serve(th).unwrap();
+    t.charge(th, length_ns).unwrap();
+    t.wait(th).unwrap();
 }
 
 /// A leaf in service on one server while another one moves v(t) on goes to
@@ -54,4 +69,18 @@ fn a_new_weight_applies_after_the_longest_quantum() {
     t.set_weight(leaf, 1).unwrap();
     let ahead = t.node(leaf).unwrap().start_tag - v;
     assert!(ahead >= LENGTH_MAX_NS << 10, "{ahead}");
+}
+
+/// A thread that never slept in the leaf has missed nothing there. With a
+/// credit, threads that live shorter than it would keep all others away.
+#[test]
+fn a_new_thread_gets_no_credit() {
+    let mut t = Tree::new();
+    let leaf = t.mknod_leaf(NodeId::ROOT, 100).unwrap();
+    let mut old = start(&mut t, leaf, 100);
+    for _ in 0..10 {
+        serve(&mut t, &mut old, 3_000_000);
+    }
+    let new = start(&mut t, leaf, 100);
+    assert_eq!(new.key(), t.node(leaf).unwrap().vtime);
 }
