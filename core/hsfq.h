@@ -355,7 +355,7 @@ CORE_FN bool hsfq_precedes(hsfq_tree_t *t, u32 waiting, u32 running, u64 ran_ns)
 
 		if (hw->parent == hr->parent)
 			return sfq_before(hw->flow.start,
-					  hr->flow.start + sfq_virtual(ran_ns, hr->weight));
+					  sfq_finish(&hr->flow, ran_ns, hr->weight));
 		if (hw->depth >= hr->depth)
 			w = hw->parent;
 		if (hr->depth >= hw->depth)

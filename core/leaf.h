@@ -170,8 +170,12 @@ CORE_FN void leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 length
 	l->clock.max_finish = sfq_max(l->clock.max_finish, th->flow.start);
 }
 
+/* A stranger in service keeps its old place for a quantum; charging it gives it
+ * a key and a turn of the present policy. */
 CORE_FN u64 leaf_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 {
+	if (leaf_stranger(l, th))
+		return th->flow.start;
 	switch (l->policy) {
 #define LEAF_CASE(number, name) \
 	case number:            \
@@ -184,6 +188,8 @@ CORE_FN u64 leaf_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 
 CORE_FN u64 leaf_slice(hsfq_node_t *l, leaf_thread_t *th)
 {
+	if (leaf_stranger(l, th))
+		return LEAF_QUANTUM_NS;
 	switch (l->policy) {
 #define LEAF_CASE(number, name) \
 	case number:            \

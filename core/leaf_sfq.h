@@ -20,7 +20,7 @@ CORE_FN void leaf_sfq_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 
 CORE_FN u64 leaf_sfq_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 {
-	return th->flow.start + sfq_virtual(length_ns, th->weight);
+	return sfq_finish(&th->flow, length_ns, th->weight);
 }
 
 /* A thread of average weight gets the full quantum, a lighter one less. */

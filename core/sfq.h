@@ -74,7 +74,7 @@ CORE_FN u64 sfq_max(u64 a, u64 b)
 	return sfq_before(a, b) ? b : a;
 }
 
-/* l / w in tag units, for what has not been charged yet. */
+/* l / w in tag units. */
 CORE_FN u64 sfq_virtual(u64 length_ns, u32 weight)
 {
 	if (length_ns > SFQ_LENGTH_MAX_NS)
@@ -117,7 +117,15 @@ CORE_FN void sfq_serve(struct sfq_clock CORE_MEM *c, u64 start)
 	sfq_advance(c, start);
 }
 
-/* A quantum of this length has ended: F = S + l / w, which is the next S. */
+/* F = S + l / w, if a quantum of this length ended now. */
+CORE_FN u64 sfq_finish(struct sfq_flow CORE_MEM *f, u64 length_ns, u32 weight)
+{
+	if (length_ns > SFQ_LENGTH_MAX_NS)
+		length_ns = SFQ_LENGTH_MAX_NS;
+	return f->start + ((length_ns << SFQ_SHIFT) + f->rem) / weight;
+}
+
+/* A quantum of this length has ended: its finish tag is the next start tag. */
 CORE_FN void sfq_charge(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
 			u32 weight)
 {

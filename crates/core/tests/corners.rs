@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Corners where the core once went wrong, each by name.
 
-use qlinux_core::{NodeId, Thread, Tree, LENGTH_MAX_NS};
+use qlinux_core::{NodeId, Policy, Thread, Tree, LENGTH_MAX_NS};
 
 /// Runs the only awake leaf, of weight 1, for `rounds` of the longest quanta.
 fn run_alone(t: &mut Tree, leaf: NodeId, rounds: u32) {
@@ -83,4 +83,53 @@ fn a_new_thread_gets_no_credit() {
     }
     let new = start(&mut t, leaf, 100);
     assert_eq!(new.key(), t.node(leaf).unwrap().vtime);
+}
+
+/// `ahead` is the key that charging really gives, to the last unit, whatever
+/// earlier divisions left over.
+#[test]
+fn ahead_tells_the_key_that_charging_gives() {
+    for policy in Policy::ALL {
+        let mut t = Tree::new();
+        let leaf = t.mknod_leaf(NodeId::ROOT, 7).unwrap();
+        t.set_policy(leaf, policy).unwrap();
+        let mut th = start(&mut t, leaf, 9_973);
+        for length_ns in [1, 2, 3, 5, 1_000_003, 9_000_000, 10_000_000, 10_000_001] {
+            t.unwait(&mut th).unwrap();
+            let told = t.ahead(&th, length_ns).unwrap();
+            t.charge(&mut th, length_ns).unwrap();
+            assert_eq!(told, th.key(), "{policy:?}, {length_ns} ns");
+            t.wait(&mut th).unwrap();
+        }
+    }
+}
+
+/// Likewise a leaf in service: a tag that is equal after the charge does not precede it.
+#[test]
+fn precedes_counts_what_earlier_divisions_left_over() {
+    let mut t = Tree::new();
+    let a = t.mknod_leaf(NodeId::ROOT, 1_024).unwrap();
+    let b = t.mknod_leaf(NodeId::ROOT, 3).unwrap();
+    t.setrun(a).unwrap();
+    t.setrun(b).unwrap();
+    t.update(b, 1).unwrap(); // 341 units, 1 left over
+    t.update(a, 682).unwrap();
+    t.update(b, 1).unwrap(); // 682, 2 left over
+    t.update(a, 341).unwrap(); // 1023
+    assert!(t.precedes(a, b, 1).unwrap(), "1023 comes before 3072 / 3 = 1024");
+}
+
+/// A thread whose key is of the policy before, which was in force when it began
+/// to wait, has a place and a quantum, not what an earlier turn left over.
+#[test]
+fn a_thread_from_before_a_change_of_policy_gets_a_whole_quantum() {
+    let mut t = Tree::new();
+    let leaf = t.mknod_leaf(NodeId::ROOT, 100).unwrap();
+    let mut th = start(&mut t, leaf, 100);
+    let other = start(&mut t, leaf, 100);
+    t.set_policy(leaf, Policy::Rr).unwrap();
+    t.unwait(&mut th).unwrap();
+    assert_eq!(t.slice(&th).unwrap(), qlinux_core::leaf::QUANTUM_NS);
+    assert_eq!(t.ahead(&th, 1).unwrap(), th.key(), "no key of the new policy yet");
+    assert!(!Tree::before(other.key(), th.key()));
 }
