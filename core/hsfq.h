@@ -38,8 +38,8 @@
 #include "sfq.h"
 
 enum {
-	HSFQ_NODES = 16384,   /* capacity: two nodes for each of 8,191 classes */
-	HSFQ_DEPTH_MAX = 64,  /* longest path below the root */
+	HSFQ_NODES = 16384,  /* capacity: two nodes for each of 8,191 classes */
+	HSFQ_DEPTH_MAX = 64, /* longest path below the root */
 	HSFQ_NIL = 0,
 	HSFQ_ROOT = 1,
 };
@@ -48,39 +48,39 @@ enum hsfq_flag {
 	HSFQ_USED = 1,
 	HSFQ_LEAF = 2,
 	HSFQ_RUNNABLE = 4, /* a thread below it is runnable */
-	HSFQ_READY = 8,	   /* a thread below it waits: the node is in its parent's heap */
+	HSFQ_READY = 8,    /* a thread below it waits: the node is in its parent's heap */
 	HSFQ_RETIRED = 16, /* goes when its last thread and child are gone */
 };
 
 struct hsfq_node {
-	struct sfq_flow flow;	/* as a child of its parent */
+	struct sfq_flow flow;   /* as a child of its parent */
 	struct sfq_clock clock; /* of its children, or of a leaf's threads */
-	u64 order;		/* FIFO among equal start tags */
-	u64 tail;		/* leaf: last arrival number handed out */
-	u64 served_ns;		/* service received since creation */
+	u64 order;              /* FIFO among equal start tags */
+	u64 tail;               /* leaf: last arrival number handed out */
+	u64 served_ns;          /* service received since creation */
 	u32 weight;
 	u32 flags;
 	u32 parent;
-	u32 depth; /* root: 0 */
-	u32 heap;  /* inner: ready child with the least start tag */
+	u32 depth;                 /* root: 0 */
+	u32 heap;                  /* inner: ready child with the least start tag */
 	u32 up, left, right, rank; /* place among the ready siblings */
-	u32 children;		   /* inner: all children */
-	u32 runnable;		   /* inner: runnable children; leaf: runnable threads */
-	u32 weights;		   /* sum of the weights of what is runnable */
-	u32 threads;		   /* leaf: members, runnable or not */
-	u32 waiting;		   /* leaf: runnable threads not in service */
-	u32 policy;		   /* leaf: enum leaf_policy */
-	u32 generation;		   /* leaf: changes with its policy */
+	u32 children;              /* inner: all children */
+	u32 runnable;              /* inner: runnable children; leaf: runnable threads */
+	u32 weights;               /* sum of the weights of what is runnable */
+	u32 threads;               /* leaf: members, runnable or not */
+	u32 waiting;               /* leaf: runnable threads not in service */
+	u32 policy;                /* leaf: enum leaf_policy */
+	u32 generation;            /* leaf: changes with its policy */
 	u32 next_free;
 	u32 pad;
 };
 
 struct hsfq_tree {
 	u64 order;
-	u32 free;   /* head of the list of freed nodes */
-	u32 unused; /* nodes from here on were never used */
-	u32 nodes;  /* in use, the root included */
-	u32 pad;
+	u32 free;     /* head of the list of freed nodes */
+	u32 unused;   /* nodes from here on were never used */
+	u32 nodes;    /* in use, the root included */
+	u32 runnable; /* leaves */
 	struct hsfq_node node[HSFQ_NODES];
 };
 
@@ -224,6 +224,8 @@ CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 leaf)
 {
 	u32 n = leaf;
 
+	if (!(t->node[leaf].flags & HSFQ_RUNNABLE))
+		t->runnable++;
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
@@ -250,6 +252,8 @@ CORE_FN void hsfq_sleep(hsfq_tree_t *t, u32 leaf)
 	u32 n = leaf;
 
 	hsfq_busy(t, leaf);
+	if (t->node[leaf].flags & HSFQ_RUNNABLE)
+		t->runnable--;
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 

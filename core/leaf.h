@@ -22,9 +22,9 @@
 
 struct leaf_thread {
 	struct sfq_flow flow; /* flow.start is the key */
-	u32 weight;	      /* SFQ_WEIGHT_MIN … SFQ_WEIGHT_MAX */
-	u32 generation;	      /* the leaf's, when the key was made */
-	u64 left_ns;	      /* rr: what is left of the quantum */
+	u32 weight;           /* SFQ_WEIGHT_MIN … SFQ_WEIGHT_MAX */
+	u32 generation;       /* the leaf's, when the key was made */
+	u64 left_ns;          /* rr: what is left of the quantum */
 };
 
 typedef struct leaf_thread CORE_MEM leaf_thread_t;
@@ -38,10 +38,10 @@ typedef struct leaf_thread CORE_MEM leaf_thread_t;
 #include "leaf_fifo.h"
 
 /* number, name; the first is the default. Numbers are part of the interface. */
-#define LEAF_POLICIES(X) \
-	X(0, ts)         \
-	X(1, sfq)        \
-	X(2, rr)         \
+#define LEAF_POLICIES(X)                                                                           \
+	X(0, ts)                                                                                   \
+	X(1, sfq)                                                                                  \
+	X(2, rr)                                                                                   \
 	X(3, fifo)
 
 enum leaf_policy {
@@ -64,9 +64,9 @@ CORE_FN bool leaf_policy_valid(u32 policy)
 CORE_FN void leaf_policy_arrive(hsfq_node_t *l, leaf_thread_t *th)
 {
 	switch (l->policy) {
-#define LEAF_CASE(number, name)           \
-	case number:                      \
-		leaf_##name##_arrive(l, th); \
+#define LEAF_CASE(number, name)                                                                    \
+	case number:                                                                               \
+		leaf_##name##_arrive(l, th);                                                       \
 		break;
 		LEAF_POLICIES(LEAF_CASE)
 #undef LEAF_CASE
@@ -160,9 +160,9 @@ CORE_FN void leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 length
 		return;
 	}
 	switch (l->policy) {
-#define LEAF_CASE(number, name)                      \
-	case number:                                 \
-		leaf_##name##_charge(l, th, length_ns); \
+#define LEAF_CASE(number, name)                                                                    \
+	case number:                                                                               \
+		leaf_##name##_charge(l, th, length_ns);                                            \
 		break;
 		LEAF_POLICIES(LEAF_CASE)
 #undef LEAF_CASE
@@ -177,8 +177,8 @@ CORE_FN u64 leaf_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 	if (leaf_stranger(l, th))
 		return th->flow.start;
 	switch (l->policy) {
-#define LEAF_CASE(number, name) \
-	case number:            \
+#define LEAF_CASE(number, name)                                                                    \
+	case number:                                                                               \
 		return leaf_##name##_ahead(l, th, length_ns);
 		LEAF_POLICIES(LEAF_CASE)
 #undef LEAF_CASE
@@ -191,8 +191,8 @@ CORE_FN u64 leaf_slice(hsfq_node_t *l, leaf_thread_t *th)
 	if (leaf_stranger(l, th))
 		return LEAF_QUANTUM_NS;
 	switch (l->policy) {
-#define LEAF_CASE(number, name) \
-	case number:            \
+#define LEAF_CASE(number, name)                                                                    \
+	case number:                                                                               \
 		return leaf_##name##_slice(l, th);
 		LEAF_POLICIES(LEAF_CASE)
 #undef LEAF_CASE

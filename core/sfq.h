@@ -58,9 +58,9 @@ struct sfq_flow {
 };
 
 struct sfq_clock {
-	u64 vtime;	/* v(t) */
+	u64 vtime;      /* v(t) */
 	u64 max_finish; /* greatest finish tag served: v(t) when idle */
-	u32 epoch;	/* eighths of the tag circle v(t) has passed */
+	u32 epoch;      /* eighths of the tag circle v(t) has passed */
 	u32 pad;
 };
 
@@ -151,7 +151,8 @@ CORE_FN void sfq_idle(struct sfq_clock CORE_MEM *c)
 }
 
 /* The weight changes: what the flow is ahead of v by keeps its length. */
-CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u32 from, u32 to)
+CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u32 from,
+			  u32 to)
 {
 	u64 ahead = f->start - c->vtime;
 
