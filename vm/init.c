@@ -3,11 +3,14 @@
  * First process of the guest, from the initramfs to power-off.
  *
  *   1. load the few modules the root needs, mount the root (a read-only
- *      squashfs in persistent memory) with the per-run files and a tmpfs
- *      above it, move there;
- *   2. mount what programs expect and start the program named on the host;
- *   3. pass its output on, byte for byte, until it ends;
- *   4. hand over /out, the kernel log and the exit status, stop the machine.
+ *      squashfs in persistent memory) with a tmpfs above it, move there,
+ *      mount what programs expect;
+ *   2. stop: here vm/run saves the machine once, and every run goes on from here;
+ *   3. unpack the files of this run from the mailbox, a second persistent
+ *      memory, and start the program named on the host;
+ *   4. pass its output on, byte for byte, until it ends;
+ *   5. leave /out in the mailbox, hand over the kernel log and the exit status,
+ *      stop the machine.
  *
  * Output leaves through QEMU debug ports, one per stream, because a port
  * write completes at once: a serial line or a virtual disk would complete
@@ -18,6 +21,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -44,13 +48,14 @@
 enum port {
 	PORT_STDOUT = 0xe9,
 	PORT_STDERR = 0xea,
-	PORT_CONTROL = 0xeb, /* "exit N" */
+	PORT_CONTROL = 0xeb, /* "files N": bytes of /out in the mailbox; "exit N" */
 	PORT_LOG = 0xec,     /* the kernel log */
-	PORT_FILES = 0xed,   /* /out as a tar archive */
-	PORT_EXIT = 0x501,   /* any byte stops the machine */
+	PORT_EXIT = 0x501,   /* any byte ends the machine */
+	PORT_PAUSE = 0x505,  /* any byte halts it until vm/run has saved it */
 };
 
-#define RUN_DIR "/.run"	/* per-run files of vm/run, inside the overlay */
+#define MAILBOX "/dev/pmem1" /* a tar archive of the run's files; later, of /out */
+#define RUN_DIR "/.run"	     /* vm/run's own among those files */
 #define MAX_ARGS 256
 
 static void port_write(enum port port, const void *data, size_t len)
@@ -158,9 +163,8 @@ static void enter_root(void)
 	mount_at("tmpfs", "rw", "/root.rw", 0, "size=75%,mode=755");
 	mkdir("/root.rw/upper", 0755);
 	mkdir("/root.rw/work", 0755);
-	/* The initramfs copy of the per-run files is a layer of its own: nothing is copied. */
 	mount_at("overlay", "root", "/root.new", 0,
-		 "lowerdir=/stage:/root.ro,upperdir=/root.rw/upper,workdir=/root.rw/work");
+		 "lowerdir=/root.ro,upperdir=/root.rw/upper,workdir=/root.rw/work");
 	if (mount("/dev", "/root.new/dev", NULL, MS_MOVE, NULL) ||
 	    mount("/proc", "/root.new/proc", NULL, MS_MOVE, NULL) ||
 	    mount("/sys", "/root.new/sys", NULL, MS_MOVE, NULL))
@@ -341,27 +345,45 @@ static bool has_entries(const char *path)
 	return count > 2;
 }
 
-static void send_out(void)
+/* Runs tar with the mailbox as its standard stream @stream; false when it fails. */
+static bool tar_mailbox(int stream, const char *const argv[])
 {
-	static char buffer[1 << 16];
-	int fds[2], status;
-	ssize_t len;
+	int status, fd = open(MAILBOX, O_RDWR | O_CLOEXEC);
+	off_t len;
 	pid_t pid;
 
-	if (!has_entries("/out") || pipe2(fds, O_CLOEXEC))
-		return;
+	/* What the kernel looked at before the machine was saved is no longer there. */
+	if (fd < 0 || ioctl(fd, BLKFLSBUF, 0))
+		die(MAILBOX);
 	pid = fork();
 	if (!pid) {
-		dup2(fds[1], 1);
-		execlp("tar", "tar", "-C", "/out", "-cf", "-", ".", NULL);
+		dup2(fd, stream);
+		execvp(argv[0], (char *const *)argv);
 		_exit(127);
 	}
-	close(fds[1]);
-	while ((len = read(fds[0], buffer, sizeof(buffer))) > 0)
-		port_write(PORT_FILES, buffer, (size_t)len);
-	close(fds[0]);
-	if (waitpid(pid, &status, 0) != pid || status)
-		port_printf(PORT_STDERR, "guest: /out could not be packed\n");
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		die("tar");
+	len = lseek(fd, 0, SEEK_CUR);
+	if (stream == 1 && !status && !fsync(fd))
+		port_printf(PORT_CONTROL, "files %lld\n", (long long)len);
+	close(fd);
+	return !status;
+}
+
+static void receive_files(void)
+{
+	static const char *const argv[] = {"tar", "-C", "/", "--no-overwrite-dir", "-xf", "-", NULL};
+
+	if (!tar_mailbox(0, argv))
+		die("unpacking the files of this run");
+}
+
+static void send_out(void)
+{
+	static const char *const argv[] = {"tar", "-C", "/out", "-cf", "-", ".", NULL};
+
+	if (has_entries("/out") && !tar_mailbox(1, argv))
+		port_printf(PORT_STDERR, "guest: /out could not be handed over\n");
 }
 
 static void send_kernel_log(void)
@@ -393,21 +415,25 @@ int main(void)
 	sigset_t set;
 	pid_t pid;
 
-	if (ioperm(PORT_STDOUT, PORT_FILES - PORT_STDOUT + 1, 1) || ioperm(PORT_EXIT, 1, 1))
+	if (ioperm(PORT_STDOUT, PORT_LOG - PORT_STDOUT + 1, 1) ||
+	    ioperm(PORT_EXIT, PORT_PAUSE - PORT_EXIT + 1, 1))
 		reboot(RB_POWER_OFF);
 	enter_root();
 	prepare_root();
 	set_environment();
 	umask(022);
+	wait_for(MAILBOX);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	signals = signalfd(-1, &set, SFD_CLOEXEC);
-	if (signals < 0)
-		die("signalfd");
 	/* The program must not inherit the priority: SCHED_RESET_ON_FORK. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
 		die("sched_setscheduler");
+	outb(1, PORT_PAUSE);
+	receive_files();
+	signals = signalfd(-1, &set, SFD_CLOEXEC);
+	if (signals < 0)
+		die("signalfd");
 	pid = start_program(&out, &err);
 	status = relay(pid, signals, out, err);
 	send_out();

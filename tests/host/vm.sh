@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: vm
+# description: vm/run passes output and status on, repeats exactly, and reports what goes wrong in the guest
+# timeout: 300
+set -uo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# An empty stage: this is about the guest alone.
+export QLINUX_STAGE=$work/none
+
+check() { # check NAME COMMAND...
+	local name=$1
+	shift
+	if "$@"; then
+		echo "ok $name"
+	else
+		echo "not ok $name"
+	fi
+}
+
+guest() { # guest NAME ARG...: runs vm/run, keeps its output as NAME.out, NAME.err, NAME.status
+	local name=$1
+	shift
+	"$top/vm/run" "$@" >"$work/$name.out" 2>"$work/$name.err"
+	echo $? >"$work/$name.status"
+}
+
+status_is() { [[ $(<"$work/$1.status") -eq $2 ]]; }
+says() { grep -q -e "$2" "$work/$1"; }
+guests() { pgrep -cf "qemu-system-x86_64.*${work##*/}" || true; }
+
+# --- one boot for output, status, files and arguments
+cat >"$work/pass.sh" <<'GUEST'
+#!/bin/bash
+seq 300000
+echo "arguments: $*" >&2
+echo "file: $(cat /etc/added)" >&2
+mkdir -p /out/sub && echo from-guest >/out/sub/file
+cat /sys/fs/cgroup/cgroup.controllers >/dev/null && mountpoint -q /sys/fs/bpf && [[ $(id -u) -eq 0 ]] || exit 9
+exit 42
+GUEST
+echo from-host >"$work/added"
+before=$SECONDS
+guest pass --out "$work/out" --add "$work/added:/etc/added" "$work/pass.sh" one 'two three'
+check 'exit status passes through' status_is pass 42
+check 'two megabytes of output pass unaltered' cmp -s "$work/pass.out" <(seq 300000)
+check 'arguments reach the script, error output comes back' says pass.err 'arguments: one two three'
+check 'an added file is in the guest' says pass.err 'file: from-host'
+check '/out comes back' grep -q from-guest "$work/out/sub/file"
+check 'a start takes at most 15 s' test $((SECONDS - before)) -le 15
+
+# --- two guests at once, each with several processors, must not differ in anything
+cat >"$work/repeat.sh" <<'GUEST'
+#!/bin/bash
+hackbench -g 2 -l 20
+cat /proc/uptime /proc/schedstat /proc/interrupts /proc/sys/kernel/random/uuid
+nproc >&2
+GUEST
+guest first --cpus 4 --log "$work/first.log" "$work/repeat.sh" &
+guest second --cpus 4 --log "$work/second.log" "$work/repeat.sh"
+wait
+check 'two guests run at once' status_is first 0
+check 'four processors on request' says first.err '^4$'
+check 'a run repeats exactly, with four processors' cmp "$work/first.out" "$work/second.out"
+check 'the kernel log repeats exactly' cmp "$work/first.log" "$work/second.log"
+
+# --- what goes wrong
+guest crash 'echo before; sleep 0.1; echo c >/proc/sysrq-trigger'
+check 'a crash of the kernel fails the run' status_is crash 98
+check 'a crash shows the kernel log' says crash.err 'sysrq triggered crash'
+check 'output before a crash is not lost' says crash.out before
+
+guest warn 'echo "<4>WARNING: CPU: 0 a test of the log" >/dev/kmsg'
+check 'a warning of the kernel fails the run' status_is warn 98
+
+guest hang --timeout 14 'echo started; while :; do :; done'
+check 'a hanging script ends at its timeout' status_is hang 124
+check 'a timeout shows the end of the kernel log' says hang.err 'Run /sbin/init\|ACPI\|nmem\|end of its kernel log'
+
+TMPDIR=$work "$top/vm/run" 'sleep 1000' >/dev/null 2>&1 &
+pid=$!
+sleep 3
+kill -TERM "$pid"
+wait "$pid"
+sleep 0.5
+check 'an interrupted run leaves no guest behind' test "$(guests)" -eq 0
+
+guest usage --cpus none true
+check 'wrong usage is told in a sentence' says usage.err 'give a number'
+check 'wrong usage exits with 2' status_is usage 2
