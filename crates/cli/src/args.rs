@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The words of the command. From here come parser, help, man pages and
+//! completions.
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use qlinux::class::ThreadWeight;
+use qlinux::{ClassPath, Leaf, Weight};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Parser)]
+#[command(
+    name = "qlinux",
+    version,
+    about = "Hierarchical, weighted, predictable sharing of the CPU among classes of programs",
+    long_about = "Divides the CPU among classes of ordinary programs by hierarchical start-time fair queueing (H-SFQ), on a \
+                  stock kernel.\n\nA class is a cgroup: PATH /a/b is /sys/fs/cgroup/a/b, its weight is cpu.weight, and whatever \
+                  else makes cgroups or changes weights (systemd, containers) makes and changes classes. The scheduler stays in \
+                  the kernel; no process of qlinux does.",
+    after_help = EXAMPLES,
+    after_long_help = EXAMPLES,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// Print JSON instead of text, errors too
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  qlinux check                                  does this kernel do?
+  qlinux up cpu                                 H-SFQ schedules from now on
+  qlinux run /film --weight 400 -- mpv a.mkv    a film that four times the rest cannot disturb
+  qlinux run /compile --weight 50 -- make -j8
+  qlinux class show --interval 1                who is entitled to what, and gets what
+  qlinux down cpu                               back to the stock scheduler
+
+Exit status: 0 done, 1 refused by the system, 2 wrong usage.";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Tell what this kernel offers, and what to do about the rest
+    #[command(
+        after_help = "Example:\n  qlinux check\n\nExit status: 0 when the CPU can be scheduled, else 1."
+    )]
+    Check,
+    /// Start scheduling a resource
+    #[command(subcommand)]
+    Up(Up),
+    /// Give a resource back to the stock scheduler
+    #[command(subcommand)]
+    Down(Down),
+    /// Tell what runs, since when, and how it ended if the kernel ended it
+    #[command(after_help = "Examples:\n  qlinux status\n  qlinux status --json | jq .cpu.state")]
+    Status,
+    /// Create, change, delete and show classes; move processes among them
+    #[command(subcommand)]
+    Class(Class),
+    /// Run a command in a class, which is created if it is missing
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Run),
+    /// Write the scheduler's trace as CSV
+    #[command(after_help = TRACE_HELP)]
+    Trace(Trace),
+    /// Write man pages or completions
+    #[command(subcommand, hide = true)]
+    Gen(Gen),
+}
+
+#[derive(Subcommand)]
+pub enum Up {
+    /// Schedule the CPU by H-SFQ until `down cpu`, the next boot, or a fault
+    #[command(
+        after_help = "Examples:\n  qlinux up cpu\n  qlinux up cpu --trace 16M      with a trace for `qlinux trace`\n  \
+                            qlinux up cpu --replace        after an upgrade"
+    )]
+    Cpu(UpCpu),
+}
+
+#[derive(Args)]
+pub struct UpCpu {
+    /// Keep a trace of every quantum in a buffer of this size, e.g. 16M (4K to 1G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub trace: Option<u64>,
+    /// End the H-SFQ that runs and start this program's
+    #[arg(long)]
+    pub replace: bool,
+    /// Print the words of the BPF loader and the verifier
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Down {
+    /// End H-SFQ; every thread goes back to the stock scheduler, classes stay as cgroups
+    #[command(after_help = "Example:\n  qlinux down cpu")]
+    Cpu,
+}
+
+#[derive(Subcommand)]
+pub enum Class {
+    /// Create a class
+    #[command(after_help = ADD_EXAMPLES)]
+    Add(Add),
+    /// Delete classes that have neither children nor processes
+    #[command(after_help = "Example:\n  qlinux class del /best-effort/user1 /best-effort")]
+    Del {
+        /// Class, as in /best-effort/user1
+        #[arg(value_name = "PATH", required = true)]
+        paths: Vec<ClassPath>,
+    },
+    /// Change a class, or the weight of one thread in it
+    #[command(after_help = SET_EXAMPLES)]
+    Set(Set),
+    /// Show a class and all below it
+    #[command(after_help = SHOW_HELP)]
+    Show(Show),
+    /// Move processes, or single threads, to a class
+    #[command(after_help = MOVE_HELP)]
+    Move(Move),
+    /// Move the calling shell to a class
+    #[command(
+        after_help = "Example:\n  qlinux class join /film      this shell, and what it starts from now on"
+    )]
+    Join {
+        /// Class, as in /best-effort/user1
+        path: ClassPath,
+    },
+}
+
+#[derive(Args, Clone, Copy)]
+pub struct Properties {
+    /// Weight among the class's siblings: 1 to 10000 [default: 100]
+    #[arg(short, long, value_name = "W", allow_negative_numbers = true)]
+    pub weight: Option<Weight>,
+    /// Scheduler of the class's own threads [default: ts]
+    #[arg(short, long, value_name = "NAME", long_help = leaf_help())]
+    pub leaf: Option<Leaf>,
+}
+
+#[derive(Args)]
+pub struct Add {
+    /// Class, as in /best-effort/user1
+    pub path: ClassPath,
+    #[command(flatten)]
+    pub properties: Properties,
+    /// Create missing parents too
+    #[arg(short, long)]
+    pub parents: bool,
+    /// The class takes single threads of the processes of the class above it
+    #[arg(long)]
+    pub threaded: bool,
+}
+
+#[derive(Args)]
+pub struct Set {
+    /// Class, as in /best-effort/user1
+    pub path: ClassPath,
+    /// Weight of the class, or of the thread: 1 to 10000; for a thread also `nice`
+    #[arg(short, long, value_name = "W", allow_negative_numbers = true)]
+    pub weight: Option<ThreadWeight>,
+    /// Scheduler of the class's own threads
+    #[arg(short, long, value_name = "NAME", long_help = leaf_help(), conflicts_with = "thread")]
+    pub leaf: Option<Leaf>,
+    /// Change the weight of this thread of the class instead
+    #[arg(short, long, value_name = "TID", requires = "weight")]
+    pub thread: Option<i32>,
+}
+
+#[derive(Args)]
+pub struct Show {
+    /// Class, as in /best-effort/user1
+    #[arg(default_value = "/")]
+    pub path: ClassPath,
+    /// Show also what every class receives in the next S seconds
+    #[arg(short, long, value_name = "S", value_parser = seconds)]
+    pub interval: Option<Duration>,
+}
+
+#[derive(Args)]
+pub struct Move {
+    /// Class, as in /best-effort/user1
+    pub path: ClassPath,
+    /// Processes
+    #[arg(value_name = "PID", required_unless_present = "threads")]
+    pub processes: Vec<i32>,
+    /// Move these single threads
+    #[arg(short, long = "thread", value_name = "TID", num_args = 1..)]
+    pub threads: Vec<i32>,
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// Class, as in /best-effort/user1
+    pub path: ClassPath,
+    #[command(flatten)]
+    pub properties: Properties,
+    /// Wait for the command and delete the class afterwards, if this command created it
+    #[arg(long)]
+    pub rm: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Trace {
+    /// Stop after S seconds instead of at an interrupt or the scheduler's end
+    #[arg(short, long, value_name = "S", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// Write here instead of to standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub enum Gen {
+    /// Man pages, section 1
+    Man {
+        /// Where to
+        directory: PathBuf,
+    },
+    /// Completions for bash, zsh and fish
+    Completions {
+        /// Where to
+        directory: PathBuf,
+    },
+}
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  qlinux class add /film --weight 400
+  qlinux class add --parents /best-effort/user1 --leaf rr
+  qlinux class add /server/clients --threaded      for `class move --thread`
+
+A class with processes of its own is divided only into threaded classes; that is a rule of the kernel.";
+
+const SET_EXAMPLES: &str = "\
+Examples:
+  qlinux class set /film --weight 800
+  qlinux class set /film --leaf sfq
+  qlinux class set /film --thread 4711 --weight 200
+  qlinux class set /film --thread 4711 --weight nice      follow its nice value again";
+
+const SHOW_HELP: &str = "\
+Examples:
+  qlinux class show
+  qlinux class show /best-effort --interval 5
+
+ENTITLED is the share of one CPU that is the class's by the weights of what is runnable now, RECEIVED what it
+got during the interval, SERVED all it got since `up cpu`, with everything below it.";
+
+const MOVE_HELP: &str = "\
+Examples:
+  qlinux class move /film 4711 4712
+  qlinux class move /server/clients --thread 4713
+
+A single thread moves only among threaded classes (`class add --threaded`) below the class of its process: the
+kernel keeps the memory and files of a process in one place. What cannot move leaves everything where it was.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  qlinux run /film --weight 400 -- mpv a.mkv
+  qlinux run /backup --weight 10 --rm -- tar cf /mnt/b.tar /home
+  qlinux run /batch --leaf fifo -- sh -c 'simulate a; simulate b'
+
+Exit status: that of the command; 128 and the signal's number if a signal ended it; 1 or 2 if it did not start.";
+
+const TRACE_HELP: &str = "\
+The scheduler must have been started with `qlinux up cpu --trace SIZE`. One reader at a time. Columns:
+  time_ns    CLOCK_MONOTONIC: end of the quantum, or when it happened
+  kind       quantum (a thread was served), run, sleep (a leaf became or stopped being runnable), weight (a new one)
+  cpu        processor on which it was recorded
+  tid        thread served, 0 where none is concerned
+  class      path of the class; node:N once it is deleted
+  node,leaf  its node, and the leaf of its own threads, in the tree
+  length_ns  service charged; 0 in run and sleep
+  start_tag  of the leaf before the charge, in 1/1024 ns per unit of weight, modulo 2^64
+  weight     the new weight in a weight record, else 0
+
+Example:
+  qlinux up cpu --trace 16M && qlinux trace --duration 10 --output quanta.csv";
+
+fn leaf_help() -> String {
+    format!(
+        "Scheduler of the class's own threads: {} (the first is the default)",
+        Leaf::names()
+    )
+}
+
+/// `4096`, `64K`, `16M`, `1G`.
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err("write a size like 64K, 16M or 1G".into()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "write a size like 64K, 16M or 1G".to_string())?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| "it is too large: give at most 1G".into())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    const LONGEST: f64 = 1e6;
+    match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
+        Ok(s) if s > 0.0 && s <= LONGEST => Ok(Duration::from_secs_f64(s)),
+        _ => Err("give seconds, above 0 and up to 1000000, such as 0.5 or 10".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn words_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_times() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("16m"), Ok(16 << 20));
+        for wrong in ["", "M", "1T", "-1", "1.5M", "99999999999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(seconds("2s"), Ok(Duration::from_secs(2)));
+        for wrong in ["", "0", "-1", "inf", "nan", "1e9"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

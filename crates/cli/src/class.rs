@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `qlinux class …`
+
+use crate::args::{Add, Class, Move, Set, Show};
+use crate::{print, print_json, Failure, Outcome};
+use anstyle::Style;
+use qlinux::cgroup::{Hierarchy, Kind};
+use qlinux::class::{self, Classes, Member, New, Settings, Shown, ThreadWeight};
+use qlinux::cpu::Running;
+use qlinux::{ClassPath, Error, Lock};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+pub fn class(command: &Class, json: bool) -> Outcome {
+    match command {
+        Class::Add(what) => add(what, json),
+        Class::Del { paths } => del(paths, json),
+        Class::Set(what) => set(what, json),
+        Class::Show(what) => show(what, json),
+        Class::Move(what) => move_members(what, json),
+        Class::Join { path } => {
+            let shell = nix::unistd::getppid().as_raw();
+            Classes::lock()?.move_to(path, &[Member::Process(shell)])?;
+            done(
+                json,
+                || serde_json::json!({ "class": path, "processes": [shell] }),
+            )
+        }
+    }
+}
+
+/// Success needs no words, unless a program reads them.
+fn done(json: bool, what: impl FnOnce() -> serde_json::Value) -> Outcome {
+    if json {
+        return print_json(&what());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(what: &Add, json: bool) -> Outcome {
+    let settings = Settings {
+        weight: what.properties.weight,
+        leaf: what.properties.leaf,
+    };
+    let new = New {
+        settings,
+        parents: what.parents,
+        threaded: what.threaded,
+    };
+    let created = Classes::lock()?.add(&what.path, &new)?;
+    done(json, || serde_json::json!({ "created": created }))
+}
+
+/// All of them or, as far as the kernel allows, none: what cannot be deleted
+/// is told before anything is.
+fn del(paths: &[ClassPath], json: bool) -> Outcome {
+    let _lock = Lock::take()?;
+    let fs = Hierarchy::discover()?;
+    for path in paths {
+        fs.require(path)?;
+        let stays = |child: &ClassPath| !paths.contains(child);
+        let busy =
+            fs.threads(path).is_ok_and(|t| !t.is_empty()) || fs.children(path)?.iter().any(stays);
+        if busy && !path.is_root() {
+            return Err(fs.why_busy(path).into());
+        }
+    }
+    let mut deepest_first: Vec<_> = paths.iter().collect();
+    deepest_first.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
+    deepest_first.dedup();
+    for path in &deepest_first {
+        class::delete(&fs, path)?;
+    }
+    done(json, || serde_json::json!({ "deleted": deepest_first }))
+}
+
+fn set(what: &Set, json: bool) -> Outcome {
+    match (what.thread, what.weight, what.leaf) {
+        (Some(tid), Some(weight), _) => Classes::lock()?.set_thread(&what.path, tid, weight)?,
+        (Some(_), None, _) | (None, None, None) => {
+            return Err(Error::Usage(
+                "nothing to change was named: give --weight or --leaf".into(),
+            )
+            .into());
+        }
+        (None, Some(ThreadWeight::Nice), _) => {
+            return Err(
+                Error::Usage("weight nice is for single threads: add --thread TID".into()).into(),
+            );
+        }
+        (None, weight, leaf) => {
+            let weight = weight.and_then(|w| match w {
+                ThreadWeight::Fixed(weight) => Some(weight),
+                ThreadWeight::Nice => None,
+            });
+            Classes::lock()?.set(&what.path, &Settings { weight, leaf })?;
+        }
+    }
+    done(json, || serde_json::json!({ "class": what.path }))
+}
+
+fn move_members(what: &Move, json: bool) -> Outcome {
+    let processes = what.processes.iter().copied().map(Member::Process);
+    let members: Vec<_> = processes
+        .chain(what.threads.iter().copied().map(Member::Thread))
+        .collect();
+    if let Some(wrong) = what
+        .processes
+        .iter()
+        .chain(&what.threads)
+        .find(|id| **id < 1)
+    {
+        return Err(Error::Usage(format!(
+            "{wrong} is no process or thread: give a number from 1"
+        ))
+        .into());
+    }
+    Classes::lock()?.move_to(&what.path, &members)?;
+    done(
+        json,
+        || serde_json::json!({ "class": what.path, "processes": what.processes, "threads": what.threads }),
+    )
+}
+
+fn show(what: &Show, json: bool) -> Outcome {
+    // Classes are there without the scheduler; then little is known of them.
+    let running = match Running::open() {
+        Ok(running) => Some(running),
+        Err(
+            Error::NotLoaded
+            | Error::NoSchedExt { .. }
+            | Error::Ended { .. }
+            | Error::Privilege { .. },
+        ) => None,
+        Err(e) => return Err(e.into()),
+    };
+    let fs = Hierarchy::discover()?;
+    let classes = class::show(&fs, running.as_ref(), &what.path, what.interval)?;
+    if json {
+        return print_json(&serde_json::json!({ "loaded": running.is_some(), "classes": classes }));
+    }
+    if classes.is_empty() {
+        return Err(Failure::from(Error::NoClass {
+            path: what.path.to_string(),
+        }));
+    }
+    let mut text = table(&classes, what.interval.is_some());
+    if running.is_none() {
+        text +=
+            "H-SFQ is not loaded, or not to be seen without privilege: `qlinux status` tells.\n";
+    }
+    print(&text)
+}
+
+const NONE: &str = "-";
+
+fn table(classes: &[Shown], received: bool) -> String {
+    let mut rows = vec![heading(received)];
+    let labels = labels(classes);
+    rows.extend(
+        classes
+            .iter()
+            .zip(labels)
+            .map(|(class, label)| row(class, label, received)),
+    );
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..rows[0].len()).map(width).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let style = if number == 0 {
+            Style::new().bold()
+        } else {
+            Style::new()
+        };
+        let cells =
+            row.iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(column, (cell, &width))| match column {
+                    0 | 2 => format!("{cell:<width$}"),
+                    _ => format!("{cell:>width$}"),
+                });
+        let _ = writeln!(
+            text,
+            "{style}{}{style:#}",
+            cells.collect::<Vec<_>>().join("  ").trim_end()
+        );
+    }
+    text
+}
+
+fn heading(received: bool) -> Vec<String> {
+    let mut row = vec!["CLASS", "WEIGHT", "LEAF", "ENTITLED"];
+    if received {
+        row.push("RECEIVED");
+    }
+    row.extend(["SERVED", "THREADS", "RUNNABLE"]);
+    row.into_iter().map(String::from).collect()
+}
+
+fn row(class: &Shown, label: String, received: bool) -> Vec<String> {
+    let or_none = |cell: Option<String>| cell.unwrap_or_else(|| NONE.into());
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let leaf = class.leaf.map(|leaf| leaf.name().to_string());
+    let mut row = vec![
+        label,
+        or_none(class.weight.map(|w| w.to_string())),
+        or_none(if class.shared {
+            Some("(shared)".into())
+        } else {
+            leaf
+        }),
+        or_none(
+            class
+                .entitled_cpus
+                .filter(|share| *share > 0.0)
+                .map(percent),
+        ),
+    ];
+    if received {
+        row.push(or_none(class.received_cpus.map(percent)));
+    }
+    row.push(or_none(
+        class
+            .served_ns
+            .map(|ns| format!("{:.3} s", ns as f64 / 1e9)),
+    ));
+    row.push(class.threads.to_string());
+    row.push(or_none(class.runnable.map(|n| n.to_string())));
+    row
+}
+
+/// Names as branches of a tree. The order is depth first.
+fn labels(classes: &[Shown]) -> Vec<String> {
+    let depth = |class: &Shown| class.path.components().count();
+    let top = classes.first().map_or(0, depth);
+    let mut labels = Vec::new();
+    // By depth: does a further sibling follow?
+    let mut open: Vec<bool> = Vec::new();
+    for (at, class) in classes.iter().enumerate() {
+        let level = depth(class) - top;
+        let later = classes[at + 1..]
+            .iter()
+            .take_while(|c| depth(c) >= depth(class));
+        let follows = later.into_iter().any(|c| depth(c) == depth(class));
+        open.truncate(level);
+        let mut label = String::new();
+        if level > 0 {
+            label.extend(
+                open[1..]
+                    .iter()
+                    .map(|more| if *more { "│  " } else { "   " }),
+            );
+            label += if follows { "├─ " } else { "└─ " };
+            label += class.path.name();
+        } else {
+            label += class.path.as_str();
+        }
+        if class.kind == Kind::Threaded {
+            label += " (threaded)";
+        }
+        open.push(follows);
+        labels.push(label);
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(path: &str) -> Shown {
+        Shown {
+            path: path.parse().unwrap(),
+            weight: Some(100),
+            kind: Kind::Domain,
+            leaf: qlinux::Leaf::from_number(0),
+            entitled_cpus: Some(0.25),
+            received_cpus: Some(0.125),
+            served_ns: Some(1_500_000_000),
+            own_ns: Some(0),
+            threads: 2,
+            runnable: Some(1),
+            shared: false,
+        }
+    }
+
+    #[test]
+    fn trees_are_drawn() {
+        let classes: Vec<_> = ["/", "/a", "/a/x", "/a/x/1", "/a/y", "/b", "/b/z"]
+            .map(shown)
+            .into();
+        let expected = [
+            "/",
+            "├─ a",
+            "│  ├─ x",
+            "│  │  └─ 1",
+            "│  └─ y",
+            "└─ b",
+            "   └─ z",
+        ];
+        assert_eq!(labels(&classes), expected);
+        let below: Vec<_> = ["/a", "/a/x", "/a/y"].map(shown).into();
+        assert_eq!(labels(&below), ["/a", "├─ x", "└─ y"]);
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let unknown = Shown {
+            weight: None,
+            leaf: None,
+            entitled_cpus: None,
+            served_ns: None,
+            runnable: None,
+            ..shown("/")
+        };
+        let text = anstream::adapter::strip_str(&table(&[unknown, shown("/a")], true)).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "CLASS  WEIGHT  LEAF  ENTITLED  RECEIVED   SERVED  THREADS  RUNNABLE"
+        );
+        assert_eq!(
+            lines[1],
+            "/           -  -            -    12.5 %        -        2         -"
+        );
+        assert_eq!(
+            lines[2],
+            "└─ a      100  ts      25.0 %    12.5 %  1.500 s        2         1"
+        );
+    }
+}

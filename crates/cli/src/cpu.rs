@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `qlinux up cpu`, `qlinux down cpu`, `qlinux status`
+
+use crate::args::UpCpu;
+use crate::{print, print_json, Outcome};
+use qlinux::cpu::{self, Ended, Ending, State, Status};
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+pub fn up(options: &UpCpu, json: bool) -> Outcome {
+    let result = cpu::up(&cpu::Options {
+        trace_bytes: options.trace,
+        replace: options.replace,
+    });
+    if options.verbose {
+        eprint!("{}", cpu::load_words());
+    }
+    let earlier = result?;
+    if json {
+        return print_json(&serde_json::json!({ "cpu": cpu::status()?, "earlier": earlier }));
+    }
+    let mut text = String::new();
+    if let Some(ending) = earlier {
+        let _ = writeln!(text, "The one before {}.", how(&ending));
+    }
+    text += "H-SFQ schedules the CPU.\n";
+    print(&text)
+}
+
+pub fn down(json: bool) -> Outcome {
+    let ended = cpu::down()?;
+    if json {
+        let (was, ending) = match ended {
+            Ended::Running => ("up", None),
+            Ended::Ejected(ending) => ("ejected", Some(ending)),
+            Ended::Leftovers => ("leftovers", None),
+        };
+        return print_json(&serde_json::json!({ "was": was, "ended": ending }));
+    }
+    match ended {
+        Ended::Running => print("The stock scheduler schedules the CPU.\n"),
+        Ended::Ejected(ending) => print(&format!(
+            "H-SFQ {}; what it left is cleared.\n",
+            how(&ending)
+        )),
+        Ended::Leftovers => {
+            print("H-SFQ was not loaded; what an interrupted command left is cleared.\n")
+        }
+    }
+}
+
+pub fn status(json: bool) -> Outcome {
+    let status = cpu::status()?;
+    if json {
+        return print_json(&serde_json::json!({ "cpu": status }));
+    }
+    print(&words(&status))
+}
+
+fn words(status: &Status) -> String {
+    let mut text = String::from("CPU  ");
+    let since = status
+        .since
+        .map(|s| format!(" since {}", time(s)))
+        .unwrap_or_default();
+    match (&status.state, &status.ended) {
+        (State::Up, _) => {
+            let trace = if status.trace { ", with a trace" } else { "" };
+            let _ = writeln!(text, "H-SFQ schedules{since}{trace}");
+        }
+        (_, Some(ending)) => {
+            let _ = writeln!(text, "H-SFQ was started{since} and {}", how(ending));
+            let _ = writeln!(text, "     start it again with `qlinux up cpu`");
+        }
+        _ => {
+            let _ = writeln!(text, "H-SFQ is not loaded; start it with `qlinux up cpu`");
+        }
+    }
+    if let Some(t) = &status.totals {
+        let counts = [
+            (t.quanta, "quanta"),
+            (t.preemptions, "preemptions"),
+            (t.timer_ends, "ended by the timer"),
+            (t.passed_over, "passed over"),
+            (t.rescued, "rescued"),
+            (t.shared_cgroups, "cgroups without a node"),
+            (t.trace_lost, "trace records lost"),
+        ];
+        let shown: Vec<_> = counts
+            .iter()
+            .take(1)
+            .chain(counts[1..].iter().filter(|(n, _)| *n > 0))
+            .map(|(n, what)| format!("{n} {what}"))
+            .collect();
+        let _ = writeln!(text, "     {}", shown.join(", "));
+    }
+    match &status.other {
+        Some(name) if status.state != State::Up => {
+            let _ = writeln!(text, "     the sched_ext scheduler '{name}' is running");
+        }
+        _ => {}
+    }
+    if status.leftovers {
+        let _ = writeln!(
+            text,
+            "     an interrupted command left something behind; `qlinux down cpu` clears it"
+        );
+    }
+    text
+}
+
+/// "was ended by the kernel at …: reason (particulars)"
+fn how(ending: &Ending) -> String {
+    let at = ending
+        .at
+        .map(|s| format!(" at {}", time(s)))
+        .unwrap_or_default();
+    let message = if ending.message.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", ending.message)
+    };
+    format!("was ended by the kernel{at}: {}{message}", ending.reason)
+}
+
+fn time(seconds: f64) -> String {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds.max(0.0));
+    humantime::format_rfc3339_seconds(at).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use qlinux::cpu::Totals;
+
+    fn status(state: State) -> Status {
+        Status {
+            state,
+            since: Some(0.0),
+            interface: Some(1),
+            trace: false,
+            ended: None,
+            totals: None,
+            other: None,
+            leftovers: false,
+        }
+    }
+
+    #[test]
+    fn words_of_each_state() {
+        let up = Status {
+            totals: Some(Totals {
+                quanta: 5,
+                rescued: 1,
+                ..Totals::default()
+            }),
+            ..status(State::Up)
+        };
+        assert_eq!(
+            words(&up),
+            "CPU  H-SFQ schedules since 1970-01-01T00:00:00Z\n     5 quanta, 1 rescued\n"
+        );
+        let ended = Ending {
+            reason: "runtime error".into(),
+            message: "x".into(),
+            kind: 1024,
+            at: Some(60.0),
+        };
+        let ejected = words(&Status {
+            ended: Some(ended),
+            ..status(State::Ejected)
+        });
+        assert!(
+            ejected.contains("ended by the kernel at 1970-01-01T00:01:00Z: runtime error (x)"),
+            "{ejected}"
+        );
+        let other = words(&Status {
+            other: Some("simple".into()),
+            leftovers: true,
+            ..status(State::Down)
+        });
+        assert!(
+            other.contains("not loaded")
+                && other.contains("'simple'")
+                && other.contains("down cpu"),
+            "{other}"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `qlinux trace`
+
+use crate::args::Trace;
+use crate::{Failure, Outcome};
+use nix::sys::signal::{self, SigHandler, Signal};
+use qlinux::intf::TraceRecord;
+use qlinux::trace::Kind;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+const HEADER: &str = "time_ns,kind,cpu,tid,class,node,leaf,length_ns,start_tag,weight";
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_: i32) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+pub fn trace(options: &Trace, json: bool) -> Outcome {
+    let name = options
+        .output
+        .as_ref()
+        .map_or("standard output".to_string(), |path| {
+            path.display().to_string()
+        });
+    let failed = |e: io::Error| {
+        Failure::refused(format!(
+            "writing the trace to {name} failed: {e}; see that there is room"
+        ))
+    };
+    let mut out: Box<dyn Write> = match &options.output {
+        Some(path) => Box::new(BufWriter::new(File::create(path).map_err(failed)?)),
+        None => Box::new(BufWriter::new(io::stdout())),
+    };
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        // SAFETY: the handler only stores to an atomic.
+        let _ = unsafe { signal::signal(signal, SigHandler::Handler(stop)) };
+    }
+    let started = Instant::now();
+    let more =
+        || !STOP.load(Ordering::Relaxed) && options.duration.is_none_or(|d| started.elapsed() < d);
+    if !json {
+        writeln!(out, "{HEADER}").map_err(failed)?;
+    }
+    let result = qlinux::trace::read(more, |record, class| {
+        let line = if json {
+            json_line(record, class)
+        } else {
+            csv_line(record, class)
+        };
+        writeln!(out, "{line}").map_err(Stopped::Write)
+    });
+    match result {
+        Ok(()) => out.flush().map_err(failed)?,
+        Err(Stopped::Write(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(Stopped::Write(e)) => return Err(failed(e)),
+        Err(Stopped::Refused(e)) => return Err(e.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+enum Stopped {
+    Write(io::Error),
+    Refused(qlinux::Error),
+}
+
+impl From<qlinux::Error> for Stopped {
+    fn from(e: qlinux::Error) -> Stopped {
+        Stopped::Refused(e)
+    }
+}
+
+/// Kind, length and new weight, which share a field of the record.
+fn parts(record: &TraceRecord) -> (&'static str, u64, u64) {
+    match Kind::of(record) {
+        Some(Kind::Weight) => (Kind::Weight.name(), 0, record.length_ns),
+        Some(kind) => (kind.name(), record.length_ns, 0),
+        None => ("unknown", record.length_ns, 0),
+    }
+}
+
+fn csv_line(r: &TraceRecord, class: &str) -> String {
+    let (kind, length_ns, weight) = parts(r);
+    let class = if class.contains([',', '"']) {
+        format!("\"{}\"", class.replace('"', "\"\""))
+    } else {
+        class.into()
+    };
+    format!(
+        "{},{kind},{},{},{class},{},{},{length_ns},{},{weight}",
+        r.time_ns, r.cpu, r.tid, r.node, r.leaf, r.start_tag
+    )
+}
+
+fn json_line(r: &TraceRecord, class: &str) -> String {
+    let (kind, length_ns, weight) = parts(r);
+    serde_json::json!({
+        "time_ns": r.time_ns, "kind": kind, "cpu": r.cpu, "tid": r.tid, "class": class, "node": r.node,
+        "leaf": r.leaf, "length_ns": length_ns, "start_tag": r.start_tag, "weight": weight,
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_the_columns_of_the_header() {
+        let mut record = TraceRecord {
+            time_ns: 9,
+            length_ns: 7,
+            start_tag: 5,
+            leaf: 3,
+            node: 2,
+            tid: 11,
+            cpu: 1,
+            kind: 1,
+        };
+        assert_eq!(csv_line(&record, "/a"), "9,quantum,1,11,/a,2,3,7,5,0");
+        assert_eq!(
+            csv_line(&record, "/a").split(',').count(),
+            HEADER.split(',').count()
+        );
+        record.kind = 4;
+        assert_eq!(
+            csv_line(&record, "/a,\"b"),
+            "9,weight,1,11,\"/a,\"\"b\",2,3,0,5,7"
+        );
+        let value: serde_json::Value = serde_json::from_str(&json_line(&record, "/a")).unwrap();
+        assert_eq!(
+            (value["weight"].as_u64(), value["length_ns"].as_u64()),
+            (Some(7), Some(0))
+        );
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the CPU scheduler to BPF, and takes the names of the leaf
+//! schedulers from core/leaf.h, their only list.
+
+use std::env;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// clang below 19 crashes on arena memory; the newest that is there is taken.
+const CLANGS: [&str; 5] = ["clang-22", "clang-21", "clang-20", "clang-19", "clang"];
+
+fn main() {
+    let repository = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../..");
+    let out = PathBuf::from(variable("OUT_DIR"));
+
+    for name in [
+        "CLANG",
+        "QLINUX_VMLINUX_H",
+        "QLINUX_CACHE",
+        "XDG_CACHE_HOME",
+        "HOME",
+    ] {
+        println!("cargo::rerun-if-env-changed={name}");
+    }
+    for folder in ["core", "kernel"] {
+        println!(
+            "cargo::rerun-if-changed={}",
+            repository.join(folder).display()
+        );
+    }
+    let result =
+        leaf_names(&repository.join("core/leaf.h"), &out.join("leaf_names.rs")).and_then(|()| {
+            compile(
+                &repository.join("kernel/cpu/hsfq_cpu.bpf.c"),
+                &out.join("hsfq_cpu.bpf.o"),
+            )
+        });
+    if let Err(message) = result {
+        println!("cargo::error={}", message.replace('\n', "; "));
+    }
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// `X(0, ts)` lines of LEAF_POLICIES, as a Rust table.
+fn leaf_names(header: &Path, to: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(header).map_err(|e| format!("{}: {e}", header.display()))?;
+    let mut table = String::from("[\n");
+    for line in text
+        .lines()
+        .skip_while(|l| !l.contains("define LEAF_POLICIES"))
+    {
+        if let Some((number, name)) = line
+            .trim()
+            .strip_prefix("X(")
+            .and_then(|rest| rest.split_once(')'))
+            .and_then(|(inside, _)| inside.split_once(','))
+        {
+            let _ = writeln!(table, "    ({}, \"{}\"),", number.trim(), name.trim());
+        }
+        if !line.ends_with('\\') {
+            break;
+        }
+    }
+    table.push_str("]\n");
+    if !table.contains('(') {
+        return Err(format!(
+            "{}: LEAF_POLICIES has no line X(number, name)",
+            header.display()
+        ));
+    }
+    std::fs::write(to, table).map_err(|e| format!("{}: {e}", to.display()))
+}
+
+fn compile(source: &Path, object: &Path) -> Result<(), String> {
+    let clang = clang()?;
+    let vmlinux = vmlinux_folder()?;
+    println!(
+        "cargo::rerun-if-changed={}",
+        vmlinux.join("vmlinux.h").display()
+    );
+    // The directory of libbpf's own headers, which match the linked libbpf.
+    let libbpf = variable("DEP_BPF_INCLUDE");
+    let arch = match variable("CARGO_CFG_TARGET_ARCH").as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        "riscv64" => "riscv",
+        "powerpc64" => "powerpc",
+        "s390x" => "s390",
+        other => {
+            return Err(format!(
+                "no BPF register layout is known for {other}: add it to crates/qlinux/build.rs"
+            ))
+        }
+    };
+    let output = Command::new(&clang)
+        .args(["-g", "-O2", "-target", "bpf", "-mcpu=v4", "-Wall"])
+        // vmlinux.h names the tags of anonymous members.
+        .args(["-fms-extensions", "-Wno-microsoft-anon-tag"])
+        .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .arg(format!("-I{}", vmlinux.display()))
+        .arg(format!("-I{libbpf}"))
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .output()
+        .map_err(|e| format!("{clang}: {e}"))?;
+    let messages = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("{clang} refused {}: {messages}", source.display()));
+    }
+    for line in messages.lines() {
+        println!("cargo::warning={line}");
+    }
+    Ok(())
+}
+
+fn clang() -> Result<String, String> {
+    let asked = env::var("CLANG").ok();
+    let candidates = asked.as_deref().map_or(CLANGS.to_vec(), |one| vec![one]);
+    candidates
+        .iter()
+        .find(|name| {
+            Command::new(name)
+                .arg("--version")
+                .output()
+                .is_ok_and(|o| o.status.success())
+        })
+        .map(|name| name.to_string())
+        .ok_or_else(|| {
+            format!(
+                "no BPF compiler ({}) is installed: run ./bootstrap",
+                candidates.join(", ")
+            )
+        })
+}
+
+fn vmlinux_folder() -> Result<PathBuf, String> {
+    let from_env = |name: &str| {
+        env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    let folder = from_env("QLINUX_VMLINUX_H")
+        .or_else(|| from_env("QLINUX_CACHE"))
+        .or_else(|| from_env("XDG_CACHE_HOME").map(|p| p.join("qlinux")))
+        .or_else(|| from_env("HOME").map(|p| p.join(".cache/qlinux")))
+        .unwrap_or_default();
+    if folder.join("vmlinux.h").is_file() {
+        return Ok(folder);
+    }
+    Err(format!(
+        "the kernel's types, {}, are missing: run ./bootstrap",
+        folder.join("vmlinux.h").display()
+    ))
+}

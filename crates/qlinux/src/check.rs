@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this kernel offers, and what to do about the rest.
+
+use flate2::read::GzDecoder;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The oldest kernel this is tested with.
+const KERNEL_MIN: (u32, u32) = (7, 2);
+
+/// What is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resource {
+    /// `up cpu`.
+    Cpu,
+    /// Packets of a network interface.
+    Link,
+    /// Requests of a disk.
+    Disk,
+}
+
+/// Outcome of one check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// There.
+    Yes,
+    /// Works, with a limit.
+    Limited,
+    /// Missing, and needed.
+    No,
+    /// Could not be told.
+    Unknown,
+}
+
+/// One thing that a resource needs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Item {
+    /// For what.
+    pub resource: Resource,
+    /// What.
+    pub what: &'static str,
+    /// Is it there?
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to install or do; empty where nothing is to be done.
+    pub remedy: String,
+}
+
+/// Everything that was checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Release of the running kernel.
+    pub kernel: String,
+    /// The single checks.
+    pub items: Vec<Item>,
+}
+
+impl Report {
+    /// Is nothing missing that the resource needs?
+    pub fn usable(&self, resource: Resource) -> bool {
+        !self
+            .items
+            .iter()
+            .any(|item| item.resource == resource && item.verdict == Verdict::No)
+    }
+}
+
+/// Release of the running kernel.
+pub fn release() -> String {
+    System::new("/").release()
+}
+
+/// Is this a PREEMPT_RT kernel? It refuses BPF timers.
+pub fn preempt_rt() -> bool {
+    System::new("/").preempt_rt()
+}
+
+/// Checks this machine.
+pub fn run() -> Report {
+    run_on(Path::new("/"))
+}
+
+/// Checks the machine whose /proc, /sys and /boot lie below `root`.
+pub fn run_on(root: &Path) -> Report {
+    let system = System::new(root);
+    let mut items = vec![
+        system.kernel_version(),
+        system.sched_ext(),
+        system.group_sched(),
+        system.btf(),
+        system.bpf(),
+        system.cgroup(),
+        system.timer(),
+        system.privilege(),
+    ];
+    items.extend(system.link());
+    items.extend(system.disk());
+    Report {
+        kernel: system.release(),
+        items,
+    }
+}
+
+struct System {
+    root: PathBuf,
+    config: Option<HashMap<String, String>>,
+}
+
+fn item(
+    resource: Resource,
+    what: &'static str,
+    verdict: Verdict,
+    found: impl Into<String>,
+    remedy: &str,
+) -> Item {
+    let remedy = if verdict == Verdict::Yes { "" } else { remedy };
+    Item {
+        resource,
+        what,
+        verdict,
+        found: found.into(),
+        remedy: remedy.into(),
+    }
+}
+
+impl System {
+    fn new(root: impl Into<PathBuf>) -> System {
+        let mut system = System {
+            root: root.into(),
+            config: None,
+        };
+        system.config = system.read_config();
+        system
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        fs::read(self.path(path))
+            .ok()
+            .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_string())
+    }
+
+    fn release(&self) -> String {
+        self.text("/proc/sys/kernel/osrelease")
+            .unwrap_or_else(|| "?".into())
+    }
+
+    fn read_config(&self) -> Option<HashMap<String, String>> {
+        let release = self.release();
+        let plain = [
+            format!("/boot/config-{release}"),
+            format!("/lib/modules/{release}/config"),
+        ];
+        let text = plain.iter().find_map(|path| self.text(path)).or_else(|| {
+            let mut text = String::new();
+            let file = fs::File::open(self.path("/proc/config.gz")).ok()?;
+            GzDecoder::new(file)
+                .read_to_string(&mut text)
+                .ok()
+                .map(|_| text)
+        })?;
+        let lines = text.lines().filter_map(|line| line.split_once('='));
+        Some(
+            lines
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
+        )
+    }
+
+    /// Verdict and words for an option of the kernel's configuration.
+    fn option(&self, name: &str) -> (Verdict, String) {
+        match self
+            .config
+            .as_ref()
+            .map(|config| config.get(name).map(String::as_str))
+        {
+            None => (
+                Verdict::Unknown,
+                format!("{name} is not known: the kernel's configuration is not readable"),
+            ),
+            Some(Some("y")) => (Verdict::Yes, format!("{name}=y")),
+            Some(Some("m")) => (Verdict::Yes, format!("{name}=m")),
+            Some(_) => (Verdict::No, format!("{name} is not set")),
+        }
+    }
+
+    fn preempt_rt(&self) -> bool {
+        self.text("/sys/kernel/realtime").as_deref() == Some("1")
+            || self.option("CONFIG_PREEMPT_RT").0 == Verdict::Yes
+    }
+
+    fn kernel_version(&self) -> Item {
+        let release = self.release();
+        let mut parts = release
+            .split(['.', '-', '+'])
+            .map(|n| n.parse::<u32>().unwrap_or(0));
+        let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        let verdict = if version >= KERNEL_MIN {
+            Verdict::Yes
+        } else {
+            Verdict::No
+        };
+        let remedy = "boot a kernel of at least 7.2; Debian has it in backports: apt install -t stable-backports linux-image-amd64";
+        item(Resource::Cpu, "kernel 7.2", verdict, release, remedy)
+    }
+
+    fn sched_ext(&self) -> Item {
+        let remedy = "boot a kernel built with CONFIG_SCHED_CLASS_EXT=y";
+        if !self.path("/sys/kernel/sched_ext").is_dir() {
+            let found = "/sys/kernel/sched_ext is missing";
+            return item(Resource::Cpu, "sched_ext", Verdict::No, found, remedy);
+        }
+        let state = self.text("/sys/kernel/sched_ext/state").unwrap_or_default();
+        let ops = self
+            .text("/sys/kernel/sched_ext/root/ops")
+            .unwrap_or_default();
+        if state == "disabled" || ops.starts_with("hsfq") {
+            return item(Resource::Cpu, "sched_ext", Verdict::Yes, state, "");
+        }
+        let found = format!("the scheduler '{ops}' is running");
+        item(
+            Resource::Cpu,
+            "sched_ext",
+            Verdict::Limited,
+            found,
+            "stop that scheduler first: the kernel takes one at a time",
+        )
+    }
+
+    fn group_sched(&self) -> Item {
+        let (verdict, found) = self.option("CONFIG_EXT_GROUP_SCHED");
+        item(
+            Resource::Cpu,
+            "classes in sched_ext",
+            verdict,
+            found,
+            "boot a kernel built with CONFIG_EXT_GROUP_SCHED=y",
+        )
+    }
+
+    fn btf(&self) -> Item {
+        let there = self.path("/sys/kernel/btf/vmlinux").is_file();
+        let (verdict, found) = if there {
+            (Verdict::Yes, "present")
+        } else {
+            (Verdict::No, "/sys/kernel/btf/vmlinux is missing")
+        };
+        item(
+            Resource::Cpu,
+            "type information",
+            verdict,
+            found,
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+        )
+    }
+
+    fn bpf(&self) -> Item {
+        let (verdict, found) = self.option("CONFIG_BPF_JIT");
+        let arch = std::env::consts::ARCH;
+        if verdict != Verdict::No
+            && !matches!(
+                arch,
+                "x86_64" | "aarch64" | "riscv64" | "s390x" | "powerpc64"
+            )
+        {
+            let found = format!("no BPF arena on {arch}");
+            return item(
+                Resource::Cpu,
+                "BPF arena",
+                Verdict::No,
+                found,
+                "use a machine whose BPF compiler knows arenas, such as x86-64",
+            );
+        }
+        item(
+            Resource::Cpu,
+            "BPF arena",
+            verdict,
+            found,
+            "boot a kernel built with CONFIG_BPF_JIT=y",
+        )
+    }
+
+    fn cgroup(&self) -> Item {
+        let what = "cgroup v2 with cpu controller";
+        let table = self.text("/proc/self/mountinfo").unwrap_or_default();
+        let Some(mount) = crate::cgroup::mount_point(&table) else {
+            let remedy = "mount it: mount -t cgroup2 none /sys/fs/cgroup";
+            return item(Resource::Cpu, what, Verdict::No, "not mounted", remedy);
+        };
+        let controllers = self
+            .text(&format!("{}/cgroup.controllers", mount.display()))
+            .unwrap_or_default();
+        let verdict = if controllers.split(' ').any(|c| c == "cpu") {
+            Verdict::Yes
+        } else {
+            Verdict::No
+        };
+        let found = format!("{} has: {controllers}", mount.display());
+        let remedy = "boot with the kernel parameter cgroup_no_v1=all (systemd: systemd.unified_cgroup_hierarchy=1)";
+        item(Resource::Cpu, what, verdict, found, remedy)
+    }
+
+    fn timer(&self) -> Item {
+        let what = "quanta shorter than the tick";
+        if self.preempt_rt() {
+            let remedy = "classes get their shares, but waits grow to the tick; for short ones boot a kernel without PREEMPT_RT";
+            return item(
+                Resource::Cpu,
+                what,
+                Verdict::Limited,
+                "PREEMPT_RT refuses BPF timers",
+                remedy,
+            );
+        }
+        item(Resource::Cpu, what, Verdict::Yes, "BPF timers", "")
+    }
+
+    fn privilege(&self) -> Item {
+        const CAP_SYS_ADMIN: u64 = 1 << 21;
+        let status = self.text("/proc/self/status").unwrap_or_default();
+        let effective = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        let (verdict, found) = match effective {
+            Some(set) if set & CAP_SYS_ADMIN != 0 => (Verdict::Yes, "may administer this system"),
+            Some(_) => (Verdict::Limited, "may not administer this system"),
+            None => (Verdict::Unknown, "not told"),
+        };
+        item(
+            Resource::Cpu,
+            "privilege",
+            verdict,
+            found,
+            "run commands that change something as root",
+        )
+    }
+
+    fn link(&self) -> Vec<Item> {
+        let (verdict, found) = self.option("CONFIG_NET_SCH_BPF");
+        vec![item(
+            Resource::Link,
+            "qdiscs in BPF",
+            verdict,
+            found,
+            "boot a kernel built with CONFIG_NET_SCH_BPF=y",
+        )]
+    }
+
+    fn disk(&self) -> Vec<Item> {
+        let build = format!("/lib/modules/{}/build", self.release());
+        let there = self.path(&build).exists();
+        let (verdict, found) = if there {
+            (Verdict::Yes, format!("{build} is there"))
+        } else {
+            (Verdict::No, format!("{build} is missing"))
+        };
+        let (modules, modules_found) = self.option("CONFIG_MODULES");
+        vec![
+            item(
+                Resource::Disk,
+                "loadable modules",
+                modules,
+                modules_found,
+                "boot a kernel built with CONFIG_MODULES=y",
+            ),
+            item(
+                Resource::Disk,
+                "headers to build a module",
+                verdict,
+                found,
+                "install the kernel's headers: apt install linux-headers-$(uname -r) dkms",
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{write::GzEncoder, Compression};
+    use std::io::Write;
+
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        /// A Debian kernel that has everything.
+        fn capable() -> Machine {
+            let machine = Machine(tempfile::tempdir().unwrap());
+            machine.file("proc/sys/kernel/osrelease", "7.3.4+deb13-amd64\n");
+            machine.file(
+                "proc/self/mountinfo",
+                "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            );
+            machine.file("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
+            machine.file("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
+            machine.file("sys/kernel/sched_ext/state", "disabled\n");
+            machine.file("sys/kernel/btf/vmlinux", "x");
+            machine.file(
+                "boot/config-7.3.4+deb13-amd64",
+                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_NET_SCH_BPF=m\n# CONFIG_PREEMPT_RT is not set\n",
+            );
+            machine
+        }
+
+        fn file(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn verdicts(&self, verdict: Verdict) -> Vec<&'static str> {
+            let items = run_on(self.0.path()).items;
+            items
+                .into_iter()
+                .filter(|item| item.verdict == verdict)
+                .map(|item| item.what)
+                .collect()
+        }
+    }
+
+    #[test]
+    fn everything_there() {
+        let machine = Machine::capable();
+        let report = run_on(machine.0.path());
+        assert!(report.usable(Resource::Cpu) && report.usable(Resource::Link));
+        assert!(!report.usable(Resource::Disk));
+        assert_eq!(machine.verdicts(Verdict::No), ["headers to build a module"]);
+        for item in report.items {
+            assert_eq!(
+                item.remedy.is_empty(),
+                item.verdict == Verdict::Yes,
+                "{item:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn kernel_without_sched_ext() {
+        let machine = Machine::capable();
+        fs::remove_dir_all(machine.0.path().join("sys/kernel/sched_ext")).unwrap();
+        assert!(!run_on(machine.0.path()).usable(Resource::Cpu));
+        assert!(machine.verdicts(Verdict::No).contains(&"sched_ext"));
+    }
+
+    #[test]
+    fn other_shortcomings() {
+        let machine = Machine::capable();
+        machine.file("proc/sys/kernel/osrelease", "6.12.9-amd64\n");
+        machine.file("proc/self/status", "CapEff:\t0000000000000000\n");
+        machine.file("sys/kernel/realtime", "1\n");
+        machine.file("sys/kernel/sched_ext/state", "enabled\n");
+        machine.file("sys/kernel/sched_ext/root/ops", "simple\n");
+        machine.file("sys/fs/cgroup/cgroup.controllers", "memory\n");
+        let limited = machine.verdicts(Verdict::Limited);
+        assert_eq!(
+            limited,
+            ["sched_ext", "quanta shorter than the tick", "privilege"]
+        );
+        let no = machine.verdicts(Verdict::No);
+        assert_eq!(
+            no,
+            [
+                "kernel 7.2",
+                "cgroup v2 with cpu controller",
+                "headers to build a module"
+            ]
+        );
+        assert!(machine
+            .verdicts(Verdict::Unknown)
+            .contains(&"classes in sched_ext"));
+    }
+
+    #[test]
+    fn compressed_configuration() {
+        let machine = Machine::capable();
+        fs::remove_dir_all(machine.0.path().join("boot")).unwrap();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder
+            .write_all(b"CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\n")
+            .unwrap();
+        fs::write(
+            machine.0.path().join("proc/config.gz"),
+            encoder.finish().unwrap(),
+        )
+        .unwrap();
+        assert!(machine.verdicts(Verdict::Unknown).is_empty());
+        assert!(machine.verdicts(Verdict::No).contains(&"qdiscs in BPF"));
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Operations on classes: cgroups with a weight, whose own threads a leaf
+//! scheduler orders.
+
+mod moving;
+mod show;
+
+pub use moving::Member;
+pub use show::{show, Shown};
+
+use crate::cgroup::{Hierarchy, Kind};
+use crate::cpu::Running;
+use crate::intf::{CtlClass, CtlThread, WEIGHT_NICE};
+use crate::undo::Undo;
+use crate::{ClassPath, Error, Leaf, Lock, Result, Weight};
+use std::time::{Duration, Instant};
+
+/// What classes need of the scheduler.
+pub trait Scheduler {
+    /// What it knows of a cgroup; `None`: it has no node.
+    fn class(&self, cgroup_id: u64) -> Result<Option<CtlClass>>;
+    /// Changes a cgroup's leaf scheduler.
+    fn set_leaf(&self, cgroup_id: u64, leaf: Leaf) -> Result<()>;
+    /// A thread's place and weight; `set` changes it first (0: no).
+    fn thread(&self, tid: i32, set: u32) -> Result<CtlThread>;
+}
+
+impl Scheduler for Running {
+    fn class(&self, cgroup_id: u64) -> Result<Option<CtlClass>> {
+        Running::class(self, cgroup_id)
+    }
+
+    fn set_leaf(&self, cgroup_id: u64, leaf: Leaf) -> Result<()> {
+        Running::set_leaf(self, cgroup_id, leaf)
+    }
+
+    fn thread(&self, tid: i32, set: u32) -> Result<CtlThread> {
+        Running::thread(self, tid, set)
+    }
+}
+
+/// The classes of this machine, while H-SFQ is loaded.
+pub struct Classes<S = Running> {
+    /// The cgroup tree.
+    pub fs: Hierarchy,
+    /// The scheduler that divides by it.
+    pub scheduler: S,
+    _lock: Option<Lock>,
+}
+
+/// How a class is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Its weight among its siblings.
+    pub weight: Option<Weight>,
+    /// The scheduler of its own threads.
+    pub leaf: Option<Leaf>,
+}
+
+/// How a class is created.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct New {
+    /// How it is to be.
+    pub settings: Settings,
+    /// Create missing parents too.
+    pub parents: bool,
+    /// It takes single threads. Below a threaded class it is so in any case.
+    pub threaded: bool,
+}
+
+/// What decides a thread's weight in its leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadWeight {
+    /// A weight.
+    Fixed(Weight),
+    /// Its nice value, as for every thread unless told otherwise.
+    Nice,
+}
+
+impl std::str::FromStr for ThreadWeight {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<ThreadWeight> {
+        if text == "nice" {
+            return Ok(ThreadWeight::Nice);
+        }
+        text.parse().map(ThreadWeight::Fixed)
+    }
+}
+
+impl Classes {
+    /// To look only.
+    pub fn open() -> Result<Classes> {
+        Ok(Classes {
+            fs: Hierarchy::discover()?,
+            scheduler: Running::open()?,
+            _lock: None,
+        })
+    }
+
+    /// To change something: waits for other commands that do.
+    pub fn lock() -> Result<Classes> {
+        let lock = Lock::take()?;
+        Ok(Classes {
+            _lock: Some(lock),
+            ..Classes::open()?
+        })
+    }
+}
+
+impl<S: Scheduler> Classes<S> {
+    /// Creates a class. Returns what was created, parents first.
+    pub fn add(&self, path: &ClassPath, new: &New) -> Result<Vec<ClassPath>> {
+        if self.fs.exists(path) {
+            return Err(Error::Exists {
+                path: path.to_string(),
+            });
+        }
+        let missing: Vec<_> = path
+            .ancestors()
+            .into_iter()
+            .filter(|a| !self.fs.exists(a))
+            .collect();
+        if let (Some(parent), false) = (missing.last(), new.parents) {
+            return Err(Error::NoParent {
+                path: path.to_string(),
+                parent: parent.to_string(),
+            });
+        }
+        let mut undo = Undo::new();
+        for parent in &missing {
+            self.add_one(parent, false, &mut undo)?;
+        }
+        self.add_one(path, new.threaded, &mut undo)?;
+        self.apply(path, &new.settings, &mut undo)?;
+        undo.keep();
+        Ok(missing.into_iter().chain([path.clone()]).collect())
+    }
+
+    fn add_one<'a>(&'a self, path: &ClassPath, threaded: bool, undo: &mut Undo<'a>) -> Result<()> {
+        let fs = &self.fs;
+        fs.create(path)?;
+        let created = path.clone();
+        undo.push(move || drop(fs.remove(&created)));
+        // Before the parent divides the CPU: one with processes may do so only
+        // for threaded classes.
+        if threaded || fs.kind(path) == Kind::Invalid {
+            fs.make_threaded(path)?;
+        }
+        for ancestor in path.ancestors() {
+            if fs.divide_cpu(&ancestor)? {
+                undo.push(move || drop(fs.undivide_cpu(&ancestor)));
+            }
+        }
+        self.node(path).map(drop)
+    }
+
+    /// Its node in the scheduler.
+    pub fn node(&self, path: &ClassPath) -> Result<CtlClass> {
+        match self.scheduler.class(self.fs.id(path)?)? {
+            None => Err(Error::NotScheduled {
+                path: path.to_string(),
+            }),
+            Some(class) if class.shared != 0 => Err(Error::TreeFull {
+                path: path.to_string(),
+            }),
+            Some(class) => Ok(class),
+        }
+    }
+
+    /// Changes a class.
+    pub fn set(&self, path: &ClassPath, settings: &Settings) -> Result<()> {
+        self.fs.require(path)?;
+        let mut undo = Undo::new();
+        self.apply(path, settings, &mut undo)?;
+        undo.keep();
+        Ok(())
+    }
+
+    fn apply<'a>(
+        &'a self,
+        path: &ClassPath,
+        settings: &Settings,
+        undo: &mut Undo<'a>,
+    ) -> Result<()> {
+        if path.is_root() && settings.weight.is_some() {
+            return Err(Error::Root {
+                what: "have a weight",
+            });
+        }
+        let before = self.node(path)?;
+        if let Some(leaf) = settings.leaf {
+            let id = before.cgroup_id;
+            self.scheduler.set_leaf(id, leaf)?;
+            undo.push(move || {
+                drop(Leaf::from_number(before.policy).map(|old| self.scheduler.set_leaf(id, old)))
+            });
+        }
+        if let Some(weight) = settings.weight {
+            self.fs.set_weight(path, weight)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the weight of one thread of a class.
+    pub fn set_thread(&self, path: &ClassPath, tid: i32, weight: ThreadWeight) -> Result<()> {
+        self.fs.require(path)?;
+        let id = self.node(path)?.cgroup_id;
+        let now = self.scheduler.thread(tid, 0)?;
+        if now.cgroup_id != id {
+            let at = self
+                .fs
+                .path_of(now.cgroup_id)
+                .map_or_else(|| "?".into(), |p| p.to_string());
+            return Err(Error::ThreadElsewhere {
+                tid,
+                at,
+                path: path.to_string(),
+            });
+        }
+        let number = match weight {
+            ThreadWeight::Fixed(weight) => weight.get(),
+            ThreadWeight::Nice => WEIGHT_NICE,
+        };
+        self.scheduler.thread(tid, number).map(drop)
+    }
+}
+
+/// Deletes a class without children and members, whether or not H-SFQ is loaded.
+pub fn delete(fs: &Hierarchy, path: &ClassPath) -> Result<()> {
+    const ENDING_MAX: Duration = Duration::from_secs(2);
+    let started = Instant::now();
+    loop {
+        let result = fs.remove(path);
+        // Processes that have ended stay members until the kernel is done with them.
+        let ending = matches!(&result, Err(Error::HasMembers { .. }))
+            && fs.threads(path).is_ok_and(|threads| threads.is_empty());
+        if !ending || started.elapsed() > ENDING_MAX {
+            return result;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Against a cgroupfs of plain files and a scheduler of two tables.
+
+use super::*;
+use crate::cgroup::fake::Fake;
+use crate::intf::Plain;
+use nix::errno::Errno;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+#[derive(Default)]
+struct Table {
+    leaves: RefCell<HashMap<u64, u32>>,
+    threads: RefCell<HashMap<i32, (u64, u32)>>,
+    full: Cell<bool>,
+    refuse_leaf: Cell<bool>,
+}
+
+impl Scheduler for Table {
+    fn class(&self, cgroup_id: u64) -> Result<Option<CtlClass>> {
+        let policy = self.leaves.borrow().get(&cgroup_id).copied().unwrap_or(0);
+        Ok(Some(CtlClass {
+            cgroup_id,
+            policy,
+            shared: self.full.get().into(),
+            ..CtlClass::zeroed()
+        }))
+    }
+
+    fn set_leaf(&self, cgroup_id: u64, leaf: Leaf) -> Result<()> {
+        if self.refuse_leaf.get() {
+            return Err(Error::Ctl {
+                program: "x",
+                object: "y".into(),
+                errno: Errno::EBUSY,
+            });
+        }
+        self.leaves.borrow_mut().insert(cgroup_id, leaf.number());
+        Ok(())
+    }
+
+    fn thread(&self, tid: i32, set: u32) -> Result<CtlThread> {
+        let mut threads = self.threads.borrow_mut();
+        let (cgroup_id, weight) = threads.get_mut(&tid).ok_or(Error::NoThread { tid })?;
+        if set != 0 {
+            *weight = set;
+        }
+        Ok(CtlThread {
+            tid,
+            cgroup_id: *cgroup_id,
+            weight: *weight,
+            ..CtlThread::zeroed()
+        })
+    }
+}
+
+struct Bench {
+    fake: Fake,
+    classes: Classes<Table>,
+}
+
+fn bench() -> Bench {
+    let fake = Fake::new();
+    let classes = Classes {
+        fs: fake.fs.clone(),
+        scheduler: Table::default(),
+        _lock: None,
+    };
+    Bench { fake, classes }
+}
+
+fn path(text: &str) -> ClassPath {
+    text.parse().unwrap()
+}
+
+fn leaf(name: &str) -> Option<Leaf> {
+    Some(name.parse().unwrap())
+}
+
+#[test]
+fn add_refuses_what_it_must() {
+    let b = bench();
+    b.fake.class("/a", "domain", "", "");
+    let new = New::default();
+    assert!(matches!(
+        b.classes.add(&path("/a"), &new),
+        Err(Error::Exists { .. })
+    ));
+    assert!(matches!(
+        b.classes.add(&path("/"), &new),
+        Err(Error::Exists { .. })
+    ));
+    let refusal = b.classes.add(&path("/x/y/z"), &new).unwrap_err();
+    assert!(
+        matches!(&refusal, Error::NoParent { parent, .. } if parent == "/x/y"),
+        "{refusal}"
+    );
+    assert_eq!(refusal.errno(), Errno::ENOENT);
+}
+
+#[test]
+fn failed_add_is_undone() {
+    // The directory has no cpu.weight, as without a cpu controller.
+    let b = bench();
+    b.fake.class("/a", "domain", "", "");
+    let new = New {
+        settings: Settings {
+            weight: Some(Weight::DEFAULT),
+            leaf: leaf("rr"),
+        },
+        parents: true,
+        ..New::default()
+    };
+    b.classes.add(&path("/a/b/c"), &new).unwrap_err();
+    assert!(!b.classes.fs.directory(&path("/a/b")).exists());
+    assert_eq!(b.fake.text(&path("/a"), "cgroup.subtree_control"), "-cpu");
+    assert_eq!(
+        b.fake.text(&path("/"), "cgroup.subtree_control"),
+        "cpu memory"
+    );
+}
+
+#[test]
+fn full_tree_is_refused() {
+    let b = bench();
+    b.classes.scheduler.full.set(true);
+    let refusal = b.classes.add(&path("/b"), &New::default()).unwrap_err();
+    assert_eq!(refusal.errno(), Errno::ENOSPC);
+    assert!(!b.classes.fs.directory(&path("/b")).exists());
+}
+
+#[test]
+fn set_is_undone_too() {
+    let b = bench();
+    let a = b.fake.class("/a", "domain", "", "");
+    let id = b.classes.fs.id(&a).unwrap();
+    b.classes
+        .set(
+            &a,
+            &Settings {
+                weight: Some(Weight::new(300).unwrap()),
+                leaf: leaf("rr"),
+            },
+        )
+        .unwrap();
+    assert!(b.fake.text(&a, "cpu.weight").starts_with("300"));
+    assert_eq!(b.classes.scheduler.leaves.borrow()[&id], 2);
+
+    std::fs::remove_file(b.classes.fs.directory(&a).join("cpu.weight")).unwrap();
+    let settings = Settings {
+        weight: Some(Weight::DEFAULT),
+        leaf: leaf("fifo"),
+    };
+    assert!(matches!(
+        b.classes.set(&a, &settings),
+        Err(Error::NotScheduled { .. })
+    ));
+    assert_eq!(b.classes.scheduler.leaves.borrow()[&id], 2);
+
+    b.classes.scheduler.refuse_leaf.set(true);
+    assert_eq!(
+        b.classes.set(&a, &settings).unwrap_err().errno(),
+        Errno::EBUSY
+    );
+    assert!(matches!(
+        b.classes.set(&path("/"), &settings),
+        Err(Error::Root { .. })
+    ));
+    assert!(matches!(
+        b.classes.set(&path("/no"), &settings),
+        Err(Error::NoClass { .. })
+    ));
+}
+
+#[test]
+fn threads_are_weighted_where_they_are() {
+    let b = bench();
+    let (a, c) = (
+        b.fake.class("/a", "domain", "", ""),
+        b.fake.class("/c", "domain", "", ""),
+    );
+    let id = b.classes.fs.id(&a).unwrap();
+    b.classes
+        .scheduler
+        .threads
+        .borrow_mut()
+        .insert(7, (id, 100));
+    b.classes.set_thread(&a, 7, "50".parse().unwrap()).unwrap();
+    assert_eq!(b.classes.scheduler.threads.borrow()[&7].1, 50);
+    b.classes
+        .set_thread(&a, 7, "nice".parse().unwrap())
+        .unwrap();
+    assert_eq!(b.classes.scheduler.threads.borrow()[&7].1, WEIGHT_NICE);
+    let refusal = b.classes.set_thread(&c, 7, ThreadWeight::Nice).unwrap_err();
+    assert!(
+        matches!(&refusal, Error::ThreadElsewhere { at, .. } if at == "/a"),
+        "{refusal}"
+    );
+    assert!(matches!(
+        b.classes.set_thread(&a, 8, ThreadWeight::Nice),
+        Err(Error::NoThread { tid: 8 })
+    ));
+    assert!("0".parse::<ThreadWeight>().is_err());
+}
+
+#[test]
+fn members_that_do_not_exist() {
+    let b = bench();
+    let a = b.fake.class("/a", "domain", "", "");
+    assert!(matches!(
+        b.classes.move_to(&a, &[Member::Process(-1)]),
+        Err(Error::NoProcess { pid: -1 })
+    ));
+    assert!(matches!(
+        b.classes.move_to(&a, &[Member::Thread(-1)]),
+        Err(Error::NoThread { tid: -1 })
+    ));
+    assert!(matches!(
+        b.classes.move_to(&path("/x"), &[]),
+        Err(Error::NoClass { .. })
+    ));
+}
+
+#[test]
+fn shown_in_order_with_and_without_a_scheduler() {
+    let b = bench();
+    for class in ["/b", "/a", "/a/z", "/a/y"] {
+        b.fake.class(class, "domain", "", "1\n2\n");
+    }
+    let shown = show(
+        &b.fake.fs,
+        Some(&b.classes.scheduler),
+        &path("/"),
+        Some(Duration::from_millis(1)),
+    )
+    .unwrap();
+    let paths: Vec<_> = shown.iter().map(|s| s.path.as_str()).collect();
+    assert_eq!(paths, ["/", "/a", "/a/y", "/a/z", "/b"]);
+    assert_eq!(
+        (shown[1].weight, shown[1].threads, shown[1].leaf),
+        (Some(100), 2, leaf("ts"))
+    );
+    assert_eq!(shown[1].received_cpus, Some(0.0));
+    let shown = show::<Table>(&b.fake.fs, None, &path("/a"), None).unwrap();
+    assert_eq!(
+        (shown.len(), shown[0].leaf, shown[0].served_ns),
+        (3, None, None)
+    );
+    assert!(show::<Table>(&b.fake.fs, None, &path("/no"), None).is_err());
+}
+
+#[test]
+fn delete_says_what_is_in_the_way() {
+    let b = bench();
+    let a = b.fake.class("/a", "domain", "", "1\n");
+    assert!(matches!(
+        delete(&b.fake.fs, &a),
+        Err(Error::HasMembers { .. })
+    ));
+    assert!(matches!(
+        delete(&b.fake.fs, &path("/no")),
+        Err(Error::NoClass { .. })
+    ));
+}

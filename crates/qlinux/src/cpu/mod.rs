@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPU scheduler: start it, end it, look at it, ask it.
+
+mod object;
+mod pins;
+mod running;
+
+pub use running::{Constants, Running};
+
+use crate::intf;
+use crate::{check, Error, Lock, Result};
+use libbpf_rs::{Link, MapCore, MapType};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Folder of the kernel's own account of sched_ext.
+const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+/// The name our scheduler gives itself.
+const NAME: &str = "hsfq";
+/// The kernel takes its time to hand every thread back.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Programs that answer user space, pinned under their own names.
+const PROGRAMS: [&str; 3] = ["hsfq_ctl_class", "hsfq_ctl_policy", "hsfq_ctl_thread"];
+
+/// How to start.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Size of the trace in bytes; it is rounded up to a power of two.
+    pub trace_bytes: Option<u64>,
+    /// End the H-SFQ that runs, if one does, and start this one.
+    pub replace: bool,
+}
+
+/// Whether the scheduler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Not started, or ended by command.
+    Down,
+    /// It schedules.
+    Up,
+    /// It was started and the kernel ended it.
+    Ejected,
+}
+
+/// Why and when the kernel ended it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Ending {
+    /// The kernel's name for the cause.
+    pub reason: String,
+    /// The particulars; may be empty.
+    pub message: String,
+    /// `enum scx_exit_kind`.
+    pub kind: u64,
+    /// When, in seconds of the Unix epoch.
+    pub at: Option<f64>,
+}
+
+/// What the scheduler counted since it was started.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Totals {
+    /// Services charged.
+    pub quanta: u64,
+    /// Running threads ended early for a waiting class.
+    pub preemptions: u64,
+    /// Quanta ended by the timer, between two ticks.
+    pub timer_ends: u64,
+    /// Choices of a leaf with nothing for that processor.
+    pub passed_over: u64,
+    /// Threads served out of turn because they waited too long.
+    pub rescued: u64,
+    /// Cgroups without a node of their own: tree full or too deep.
+    pub shared_cgroups: u64,
+    /// Trace records that found the buffer full.
+    pub trace_lost: u64,
+}
+
+/// Everything `qlinux status` tells of the CPU.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Status {
+    /// Whether it runs.
+    pub state: State,
+    /// When it was started, in seconds of the Unix epoch.
+    pub since: Option<f64>,
+    /// Interface version of the one that was started.
+    pub interface: Option<u32>,
+    /// It writes a trace.
+    pub trace: bool,
+    /// How it ended, unless it runs or was ended by command.
+    pub ended: Option<Ending>,
+    /// What it counted.
+    pub totals: Option<Totals>,
+    /// Name of another sched_ext scheduler that runs.
+    pub other: Option<String>,
+    /// What an interrupted command left behind, cleared by the next `up` or `down`.
+    pub leftovers: bool,
+}
+
+/// What [`down`] found.
+#[derive(Debug)]
+pub enum Ended {
+    /// It ran and was ended.
+    Running,
+    /// The kernel had ended it before.
+    Ejected(Ending),
+    /// Only remains of an interrupted command.
+    Leftovers,
+}
+
+/// Starts the scheduler. It stays when this process ends. Returns how an
+/// earlier one had ended, if the kernel ended it.
+pub fn up(options: &Options) -> Result<Option<Ending>> {
+    require_sched_ext()?;
+    let _lock = Lock::take()?;
+    let settings = settings(options)?;
+    let earlier = make_room(options.replace)?;
+    pins::make_folder()?;
+    let result = start(&settings);
+    if result.is_err() {
+        // Nothing was running before, nothing remains.
+        let _ = pins::clear();
+    }
+    result.map(|()| earlier)
+}
+
+/// Ends the scheduler; every thread returns to the stock one.
+pub fn down() -> Result<Ended> {
+    let _lock = Lock::take()?;
+    let was = if pins::exist()? {
+        Some(Running::open_any()?)
+    } else {
+        None
+    };
+    let ending = was.as_ref().and_then(Running::ending);
+    match (was, ending) {
+        (Some(running), ending) => {
+            running.detach()?;
+            drop(running);
+            pins::clear()?;
+            wait_until_gone()?;
+            Ok(ending
+                .filter(|e| !orderly(e.kind))
+                .map_or(Ended::Running, Ended::Ejected))
+        }
+        (None, _) if pins::clear()? => Ok(Ended::Leftovers),
+        (None, _) => Err(Error::NotLoaded),
+    }
+}
+
+/// How things stand. Without privilege only what the kernel tells everybody.
+pub fn status() -> Result<Status> {
+    let mut status = Status {
+        state: State::Down,
+        since: None,
+        interface: None,
+        trace: false,
+        ended: None,
+        totals: None,
+        other: other_scheduler(),
+        leftovers: false,
+    };
+    if !pins::exist()? {
+        status.leftovers = pins::path(pins::BSS).exists();
+        return Ok(status);
+    }
+    let running = Running::open_any()?;
+    let ending = running.ending();
+    status.state = match &ending {
+        None => State::Up,
+        Some(e) if orderly(e.kind) => State::Down,
+        Some(_) => State::Ejected,
+    };
+    status.leftovers = status.state == State::Down;
+    status.other = status
+        .other
+        .filter(|name| status.state != State::Up || name != NAME);
+    if status.state != State::Down {
+        let constants = running.constants();
+        status.since = pins::since().map(seconds);
+        status.interface = constants.as_ref().map(|c| c.version);
+        status.trace = constants.is_some_and(|c| c.trace);
+        status.totals = running.totals();
+        status.ended = ending;
+    }
+    Ok(status)
+}
+
+/// Refuses a kernel without sched_ext.
+pub fn require_sched_ext() -> Result<()> {
+    if Path::new(SCHED_EXT).is_dir() {
+        return Ok(());
+    }
+    Err(Error::NoSchedExt {
+        release: check::release(),
+    })
+}
+
+/// Name of the sched_ext scheduler that the kernel runs now.
+fn other_scheduler() -> Option<String> {
+    let read = |name: &str| std::fs::read_to_string(Path::new(SCHED_EXT).join(name)).ok();
+    if read("state")?.trim() == "disabled" {
+        return None;
+    }
+    // "name" or "name_version"
+    Some(read("root/ops").map_or_else(|| "?".into(), |ops| ops.trim().to_string()))
+}
+
+/// Ended by command, not by a fault: unregistered from user space.
+fn orderly(kind: u64) -> bool {
+    const SCX_EXIT_DONE: u64 = 1;
+    const SCX_EXIT_UNREG: u64 = 64;
+    kind == SCX_EXIT_DONE || kind == SCX_EXIT_UNREG
+}
+
+fn settings(options: &Options) -> Result<object::Settings> {
+    const PAGE: u64 = 4096;
+    const LARGEST: u64 = 1 << 30;
+    let trace_bytes = match options.trace_bytes {
+        Some(bytes) if !(1..=LARGEST).contains(&bytes) => {
+            return Err(Error::Usage(format!(
+                "trace size {bytes} is out of range: give 4K to 1G"
+            )));
+        }
+        other => other.map(|bytes| bytes.max(PAGE).next_power_of_two() as u32),
+    };
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|e| Error::Load {
+        why: format!("{e:#}"),
+    })?;
+    Ok(object::Settings {
+        cpus: cpus as u32,
+        timer: !check::preempt_rt(),
+        trace_bytes,
+    })
+}
+
+/// Ends or refuses what runs, and clears what an interrupted command left.
+fn make_room(replace: bool) -> Result<Option<Ending>> {
+    let mut earlier = None;
+    if pins::exist()? {
+        let running = Running::open_any()?;
+        earlier = running.ending();
+        if earlier.is_none() && !replace {
+            return Err(Error::AlreadyUp);
+        }
+        running.detach()?;
+        drop(running);
+        pins::clear()?;
+        wait_until_gone()?;
+    } else {
+        pins::clear()?;
+    }
+    if let Some(name) = other_scheduler() {
+        // One of ours without pins is on its way out: its command was killed.
+        if name != NAME || wait_until_gone().is_err() {
+            return Err(Error::OtherScheduler { name });
+        }
+    }
+    Ok(earlier.filter(|e| !orderly(e.kind)))
+}
+
+fn start(settings: &object::Settings) -> Result<()> {
+    let mut object = object::load(settings)?;
+    let pinned = |path: &Path, e: libbpf_rs::Error| Error::Bpf {
+        doing: "pinning",
+        path: path.to_path_buf(),
+        why: format!("{e:#}"),
+    };
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let pin = match name.as_str() {
+            "cgroups" => pins::CGROUPS,
+            "hsfq_trace" => pins::TRACE,
+            _ if name.ends_with(".bss") => pins::BSS,
+            _ if name.ends_with(".rodata") => pins::RODATA,
+            _ => continue,
+        };
+        let path = pins::path(pin);
+        map.pin(&path).map_err(|e| pinned(&path, e))?;
+    }
+    for mut program in object.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        if PROGRAMS.contains(&name.as_str()) {
+            let path = pins::path(&name);
+            program.pin(&path).map_err(|e| pinned(&path, e))?;
+        }
+    }
+    let mut link = attach(&mut object)?;
+    let path = pins::path(pins::LINK);
+    link.pin(&path).map_err(|e| pinned(&path, e))
+}
+
+/// The kernel reports some faults of the start only through ops.exit.
+fn attach(object: &mut libbpf_rs::Object) -> Result<Link> {
+    let attached = object
+        .maps_mut()
+        .find(|map| map.map_type() == MapType::StructOps && map.name() == object::OPS)
+        .ok_or_else(|| Error::Load {
+            why: format!("the embedded object has no {}", object::OPS),
+        })?
+        .attach_struct_ops();
+    let ending = object::end_of(object)
+        .filter(|end| end.kind != 0)
+        .map(|end| Running::describe(&end));
+    match (attached, ending) {
+        (Ok(link), None) => Ok(link),
+        (_, Some(end)) => Err(Error::Attach {
+            why: format!("{} {}", end.reason, end.message).trim().to_string(),
+        }),
+        (Err(e), None) => match other_scheduler() {
+            Some(name) => Err(Error::OtherScheduler { name }),
+            None => Err(Error::Attach {
+                why: format!("{e:#}"),
+            }),
+        },
+    }
+}
+
+/// Words of libbpf and the verifier about the last [`up`].
+pub fn load_words() -> String {
+    object::words()
+}
+
+fn wait_until_gone() -> Result<()> {
+    let started = Instant::now();
+    while other_scheduler().is_some_and(|name| name == NAME) {
+        if started.elapsed() > PATIENCE {
+            return Err(Error::Attach {
+                why: "the one before it does not end".into(),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}
+
+impl From<intf::Totals> for Totals {
+    fn from(t: intf::Totals) -> Totals {
+        Totals {
+            quanta: t.quanta,
+            preemptions: t.preemptions,
+            timer_ends: t.timer_ends,
+            passed_over: t.passed_over,
+            rescued: t.rescued,
+            shared_cgroups: t.shared_cgroups,
+            trace_lost: t.trace_lost,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduler that was started, through its pins.
+
+use super::object::{offset, variables, Offsets};
+use super::{orderly, pins, seconds, Ending, Totals};
+use crate::intf::{self, CgroupNodes, CtlClass, CtlPolicy, CtlThread, End, Plain};
+use crate::{Error, Leaf, Result};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Program};
+use nix::errno::Errno;
+use std::cell::OnceCell;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, SystemTime};
+
+/// What was set when it was loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Constants {
+    /// Interface version.
+    pub version: u32,
+    /// It writes a trace.
+    pub trace: bool,
+}
+
+/// A scheduler with pins: running, or ended by the kernel.
+pub struct Running {
+    link: Link,
+    layout: OnceCell<Layout>,
+}
+
+/// Where the global variables are, by the account that the loaded object
+/// itself carries: it may be of another version than this library.
+#[derive(Default)]
+struct Layout {
+    bss: Offsets,
+    rodata: Offsets,
+}
+
+fn bpf_error(doing: &'static str, name: &str, error: &libbpf_rs::Error) -> Error {
+    let path = pins::path(name);
+    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        return Error::Privilege { doing, path };
+    }
+    Error::Bpf {
+        doing,
+        path,
+        why: format!("{error:#}"),
+    }
+}
+
+impl Running {
+    /// The one that runs; refuses when none does or its interface is another.
+    pub fn open() -> Result<Running> {
+        if !pins::exist()? {
+            super::require_sched_ext()?;
+            return Err(Error::NotLoaded);
+        }
+        let running = Running::open_any()?;
+        match running.ending() {
+            Some(e) if orderly(e.kind) => return Err(Error::NotLoaded),
+            Some(e) => return Err(Error::Ended { reason: e.reason }),
+            None => {}
+        }
+        let found = running.constants().map_or(0, |c| c.version);
+        if found != intf::VERSION {
+            return Err(Error::Version {
+                found,
+                ours: intf::VERSION,
+            });
+        }
+        Ok(running)
+    }
+
+    /// The one that has pins, whatever became of it.
+    pub(super) fn open_any() -> Result<Running> {
+        let path = pins::path(pins::LINK);
+        match Link::open(path) {
+            Ok(link) => Ok(Running {
+                link,
+                layout: OnceCell::new(),
+            }),
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::NotFound => Err(Error::NotLoaded),
+            Err(e) => Err(bpf_error("opening", pins::LINK, &e)),
+        }
+    }
+
+    /// Ends it, if it runs.
+    pub(super) fn detach(&self) -> Result<()> {
+        self.link
+            .detach()
+            .map_err(|e| bpf_error("detaching", pins::LINK, &e))
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn ending(&self) -> Option<Ending> {
+        let end: End = self.global(pins::BSS, "hsfq_end")?;
+        (end.kind != 0).then(|| Running::describe(&end))
+    }
+
+    pub(super) fn describe(end: &End) -> Ending {
+        let text = |bytes: &[u8]| {
+            let length = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+            String::from_utf8_lossy(&bytes[..length]).trim().to_string()
+        };
+        let now = nix::time::ClockId::CLOCK_BOOTTIME
+            .now()
+            .map(Duration::from)
+            .ok();
+        let ago = now.map(|now| now.saturating_sub(Duration::from_nanos(end.time_ns)));
+        Ending {
+            reason: text(&end.reason),
+            message: text(&end.message),
+            kind: end.kind,
+            at: ago
+                .and_then(|ago| SystemTime::now().checked_sub(ago))
+                .map(seconds),
+        }
+    }
+
+    /// What it counted.
+    pub fn totals(&self) -> Option<Totals> {
+        self.global::<intf::Totals>(pins::BSS, "hsfq_totals")
+            .map(Totals::from)
+    }
+
+    /// What was set when it was loaded.
+    pub fn constants(&self) -> Option<Constants> {
+        let version = self.global::<U32>(pins::RODATA, "intf_version")?.0;
+        let trace = self.global::<U8>(pins::RODATA, "trace_on")?.0 != 0;
+        Some(Constants { version, trace })
+    }
+
+    /// What the scheduler knows of the cgroup with this id; `None`: it has no node.
+    pub fn class(&self, cgroup_id: u64) -> Result<Option<CtlClass>> {
+        let mut class = CtlClass {
+            cgroup_id,
+            ..CtlClass::zeroed()
+        };
+        match call("hsfq_ctl_class", &mut class)? {
+            Ok(()) => Ok(Some(class)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(refused(
+                "hsfq_ctl_class",
+                format!("cgroup {cgroup_id}"),
+                errno,
+            )),
+        }
+    }
+
+    /// Changes the leaf scheduler of a cgroup's own threads.
+    pub fn set_leaf(&self, cgroup_id: u64, leaf: Leaf) -> Result<()> {
+        let mut policy = CtlPolicy {
+            cgroup_id,
+            policy: leaf.number(),
+            pad: 0,
+        };
+        call("hsfq_ctl_policy", &mut policy)?
+            .map_err(|errno| refused("hsfq_ctl_policy", format!("cgroup {cgroup_id}"), errno))
+    }
+
+    /// A thread's place and weight; `set` changes it first (0: no).
+    pub fn thread(&self, tid: i32, set: u32) -> Result<CtlThread> {
+        let mut thread = CtlThread {
+            tid,
+            set_weight: set,
+            ..CtlThread::zeroed()
+        };
+        match call("hsfq_ctl_thread", &mut thread)? {
+            Ok(()) => Ok(thread),
+            Err(Errno::ESRCH) => Err(Error::NoThread { tid }),
+            Err(errno) => Err(refused("hsfq_ctl_thread", format!("thread {tid}"), errno)),
+        }
+    }
+
+    /// Cgroup ids and their nodes in the tree.
+    pub fn nodes(&self) -> Result<Vec<(u64, CgroupNodes)>> {
+        let map = open_map(pins::CGROUPS)?;
+        let entry = |key: Vec<u8>| {
+            let value = map.lookup(&key, MapFlags::ANY).ok()??;
+            Some((
+                u64::from_ne_bytes(key.try_into().ok()?),
+                CgroupNodes::from_bytes(&value)?,
+            ))
+        };
+        Ok(map.keys().filter_map(entry).collect())
+    }
+
+    /// Its ring buffer of trace records.
+    pub(crate) fn trace_map(&self) -> Result<MapHandle> {
+        open_map(pins::TRACE)
+    }
+
+    fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| {
+            let load = || {
+                let fd = open_program("hsfq_ctl_class").ok()?;
+                let btf = Btf::from_prog_id(Program::id_from_fd(fd.as_fd()).ok()?).ok()?;
+                Some(Layout {
+                    bss: variables(&btf, ".bss"),
+                    rodata: variables(&btf, ".rodata"),
+                })
+            };
+            load().unwrap_or_default()
+        })
+    }
+
+    fn global<T: Plain>(&self, pin: &str, name: &str) -> Option<T> {
+        let layout = self.layout();
+        let offsets = if pin == pins::BSS {
+            &layout.bss
+        } else {
+            &layout.rodata
+        };
+        let data = open_map(pin)
+            .ok()?
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .ok()??;
+        T::from_bytes(data.get(offset(offsets, name)?..)?)
+    }
+}
+
+fn open_map(name: &str) -> Result<MapHandle> {
+    MapHandle::from_pinned_path(pins::path(name)).map_err(|e| bpf_error("opening", name, &e))
+}
+
+fn open_program(name: &str) -> Result<OwnedFd> {
+    Program::fd_from_pinned_path(pins::path(name)).map_err(|e| bpf_error("opening", name, &e))
+}
+
+/// Runs a "syscall" program on its context, which it fills in.
+fn call<T: Plain>(name: &'static str, context: &mut T) -> Result<std::result::Result<(), Errno>> {
+    let fd = open_program(name)?;
+    // SAFETY: zeros are an empty bpf_test_run_opts; the context outlives the
+    // call, which reads and writes just its bytes.
+    let (code, returned) = unsafe {
+        let mut options: libbpf_sys::bpf_test_run_opts = std::mem::zeroed();
+        options.sz = size_of_val(&options) as _;
+        options.ctx_in = std::ptr::from_mut(context).cast();
+        options.ctx_size_in = size_of::<T>() as u32;
+        (
+            libbpf_sys::bpf_prog_test_run_opts(fd.as_raw_fd(), &mut options),
+            options.retval as i32,
+        )
+    };
+    match (code, returned) {
+        (0, 0) => Ok(Ok(())),
+        (0, errno) => Ok(Err(Errno::from_raw(-errno))),
+        (code, _) => Err(Error::io(
+            "calling",
+            &pins::path(name),
+            std::io::Error::from_raw_os_error(-code),
+        )),
+    }
+}
+
+fn refused(program: &'static str, object: String, errno: Errno) -> Error {
+    Error::Ctl {
+        program,
+        object,
+        errno,
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct U32(u32);
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct U8(u8);
+// SAFETY: integers.
+unsafe impl Plain for U32 {}
+// SAFETY: integers.
+unsafe impl Plain for U8 {}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that can be refused. A message is one sentence that names the
+//! object, the reason and the remedy.
+
+use nix::errno::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of an operation that can be refused.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A refusal.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages describe the variants
+pub enum Error {
+    #[error("class path '{path}' is not valid: {why}; write it like /best-effort/user1")]
+    Path { path: String, why: &'static str },
+    #[error("weight {given} is out of range: give a whole number from 1 to 10000")]
+    Weight { given: String },
+    #[error(
+        "leaf scheduler '{name}' does not exist: choose one of {}",
+        crate::Leaf::names()
+    )]
+    UnknownLeaf { name: String },
+    #[error("the root class cannot {what}: name a class below it")]
+    Root { what: &'static str },
+    #[error("{0}")]
+    Usage(String),
+
+    #[error("class {path} does not exist: create it with `qlinux class add {path}`")]
+    NoClass { path: String },
+    #[error("class {path} cannot be created because its parent {parent} does not exist: create that first or add --parents")]
+    NoParent { path: String, parent: String },
+    #[error("class {path} exists already: change it with `qlinux class set {path}`")]
+    Exists { path: String },
+    #[error(
+        "class {path} cannot be deleted because it has the children {children}: delete them first"
+    )]
+    HasChildren { path: String, children: String },
+    #[error("class {path} cannot be deleted because {members} still belong to it: move them elsewhere or end them first")]
+    HasMembers { path: String, members: String },
+    #[error(
+        "class {path} cannot be divided because {members} belong to it: move them into a class below it first, \
+         or give it only threaded classes (`class add --threaded`)"
+    )]
+    Occupied { path: String, members: String },
+    #[error("class {path} got no node in the scheduler because its tree is full or deeper than 64: delete other classes first")]
+    TreeFull { path: String },
+    #[error("class {path} has no node in the scheduler: its cgroup lacks the cpu controller; delete it and create it with `qlinux class add {path}`")]
+    NotScheduled { path: String },
+    #[error("cgroup {path} offers no cpu controller: a real-time or other owner withholds it; see `qlinux check`")]
+    NoCpuController { path: String },
+
+    #[error("H-SFQ is not loaded; start it with `qlinux up cpu`")]
+    NotLoaded,
+    #[error("H-SFQ was ended by the kernel ({reason}); start it again with `qlinux up cpu`")]
+    Ended { reason: String },
+    #[error("H-SFQ is loaded already; replace it with `qlinux up cpu --replace`")]
+    AlreadyUp,
+    #[error("another sched_ext scheduler, '{name}', is running and the kernel takes one at a time: stop it first")]
+    OtherScheduler { name: String },
+    #[error("kernel {release} has no sched_ext: boot a kernel of at least 7.2 with CONFIG_SCHED_CLASS_EXT; see `qlinux check`")]
+    NoSchedExt { release: String },
+    #[error("the running scheduler speaks interface {found}, this program {ours}: replace it with `qlinux up cpu --replace`")]
+    Version { found: u32, ours: u32 },
+    #[error("this H-SFQ keeps no trace: start it with `qlinux up cpu --trace 16M`")]
+    NoTrace,
+    #[error("another program reads the trace (lock {}): wait until it ends", path.display())]
+    TraceBusy { path: PathBuf },
+    #[error("the kernel refused to load H-SFQ: {why}; see `qlinux check`, and `qlinux up cpu --verbose` for its words")]
+    Load { why: String },
+    #[error("the kernel loaded H-SFQ but did not start it: {why}; see `qlinux check` and the kernel log")]
+    Attach { why: String },
+    #[error("{doing} {} failed: {why}; `qlinux down cpu` clears what is left of an earlier run", path.display())]
+    Bpf {
+        doing: &'static str,
+        path: PathBuf,
+        why: String,
+    },
+    #[error("another qlinux command has held {} for {seconds} s: wait for it or end it", path.display())]
+    Locked { path: PathBuf, seconds: u64 },
+
+    #[error("process {pid} does not exist: see `ps -e` for those that do")]
+    NoProcess { pid: i32 },
+    #[error("thread {tid} does not exist or is not scheduled by H-SFQ: see `ps -eL` and `chrt -p {tid}`")]
+    NoThread { tid: i32 },
+    #[error("thread {tid} belongs to class {at}, not to {path}: name that class")]
+    ThreadElsewhere { tid: i32, at: String, path: String },
+    #[error("{what} cannot move to class {path}: {why}")]
+    NotMovable {
+        what: String,
+        path: String,
+        why: String,
+    },
+
+    #[error(
+        "no cgroup v2 hierarchy is mounted: mount one with `mount -t cgroup2 none /sys/fs/cgroup`"
+    )]
+    NoCgroup2,
+    #[error("{doing} {} is not permitted: run the command as root", path.display())]
+    Privilege { doing: &'static str, path: PathBuf },
+    #[error("{doing} {} failed: {source}; see the kernel log for more", path.display())]
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("scheduler program {program} refused {object}: {errno}; see `qlinux status`")]
+    Ctl {
+        program: &'static str,
+        object: String,
+        errno: Errno,
+    },
+}
+
+impl Error {
+    /// A failed operation on a file.
+    pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Error {
+        let path = path.to_path_buf();
+        match source.raw_os_error() {
+            Some(libc_eacces)
+                if libc_eacces == Errno::EACCES as i32 || libc_eacces == Errno::EPERM as i32 =>
+            {
+                Error::Privilege { doing, path }
+            }
+            _ => Error::Io {
+                doing,
+                path,
+                source,
+            },
+        }
+    }
+
+    /// The errno of the kernel's usual meaning.
+    pub fn errno(&self) -> Errno {
+        use Error::*;
+        match self {
+            Path { .. } | UnknownLeaf { .. } | Root { .. } | Usage(_) => Errno::EINVAL,
+            Weight { .. } => Errno::ERANGE,
+            NoClass { .. } | NoParent { .. } | NotScheduled { .. } => Errno::ENOENT,
+            Exists { .. } | AlreadyUp => Errno::EEXIST,
+            HasChildren { .. }
+            | HasMembers { .. }
+            | Occupied { .. }
+            | OtherScheduler { .. }
+            | TraceBusy { .. } => Errno::EBUSY,
+            TreeFull { .. } => Errno::ENOSPC,
+            NotLoaded | Ended { .. } | NoProcess { .. } | NoThread { .. } => Errno::ESRCH,
+            NoSchedExt { .. } | NoCpuController { .. } | NotMovable { .. } | NoTrace => {
+                Errno::EOPNOTSUPP
+            }
+            Version { .. } => Errno::EPROTO,
+            ThreadElsewhere { .. } => Errno::EXDEV,
+            Load { .. } | Attach { .. } | Bpf { .. } => Errno::EIO,
+            Locked { .. } => Errno::EAGAIN,
+            NoCgroup2 => Errno::ENODEV,
+            Privilege { .. } => Errno::EPERM,
+            Io { source, .. } => {
+                Errno::from_raw(source.raw_os_error().unwrap_or(Errno::EIO as i32))
+            }
+            Ctl { errno, .. } => *errno,
+        }
+    }
+
+    /// Whether the words of the command are wrong, whatever the system's state.
+    pub fn is_usage(&self) -> bool {
+        use Error::*;
+        matches!(
+            self,
+            Path { .. } | Weight { .. } | UnknownLeaf { .. } | Root { .. } | Usage(_)
+        )
+    }
+}

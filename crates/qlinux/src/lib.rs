@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel side of QLinux, owned from user space.
+//!
+//! | Module | Kernel interface |
+//! |---|---|
+//! | [`check`] | what this kernel offers |
+//! | [`cgroup`] | the class hierarchy, which is the cgroup v2 tree |
+//! | [`cpu`] | the CPU scheduler: load, attach, pin, read, end |
+//! | [`class`] | operations on classes, made of the two above |
+//! | [`trace`] | the scheduler's ring buffer of quanta |
+//! | [`intf`] | the structures shared with the BPF program |
+//!
+//! The kernel holds all state: objects are pinned in bpffs and no process of
+//! ours needs to stay. An operation that fails leaves the state as it was.
+
+pub mod cgroup;
+pub mod check;
+pub mod class;
+pub mod cpu;
+mod error;
+pub mod intf;
+mod leaf;
+mod lock;
+mod path;
+pub mod trace;
+mod undo;
+mod weight;
+
+pub use error::{Error, Result};
+pub use leaf::Leaf;
+pub use lock::Lock;
+pub use path::ClassPath;
+pub use weight::Weight;
