@@ -57,6 +57,8 @@ char _license[] SEC("license") = "GPL";
 #define TIMER_SLACK_NS 10000ULL
 
 #define CPUS_MAX 8192
+/* The root cgroup's own threads: the first leaf ever made. */
+#define ROOT_LEAF (HSFQ_ROOT + 1)
 
 const volatile u32 nr_cpus = 1;
 const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
@@ -563,12 +565,14 @@ static struct thread __arena *thread_alloc(void)
 	return page;
 }
 
+/* While the scheduler is being taken off, threads are born into cgroups that
+ * are gone already: they belong to the root's leaf, or fork would fail. */
 static u32 leaf_of_cgroup(struct cgroup *cgrp)
 {
 	u64 id = cgrp->kn->id;
 	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
 
-	return n ? n->leaf : HSFQ_NIL;
+	return n ? n->leaf : ROOT_LEAF;
 }
 
 SEC("struct_ops.s/op_init_task")
@@ -580,8 +584,6 @@ s32 BPF_PROG(op_init_task, struct task_struct *p, struct scx_init_task_args *arg
 	unsigned long flags;
 	u32 leaf = leaf_of_cgroup(args->cgroup);
 
-	if (!leaf)
-		return -ESRCH;
 	ref = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!ref)
 		return -ENOMEM;
@@ -728,7 +730,7 @@ void BPF_PROG(op_cgroup_exit, struct cgroup *cgrp)
 
 	if (!n)
 		return;
-	if (!n->shared && !bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
+	if (!n->shared && n->node != HSFQ_ROOT && !bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
 		hsfq_retire(&tree, n->leaf);
 		hsfq_retire(&tree, n->node);
 		bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
@@ -742,7 +744,7 @@ void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct
 	struct thread __arena *th = thread_of(p);
 	u32 leaf = leaf_of_cgroup(to);
 
-	if (!th || !leaf || leaf == th->leaf || !lock_tree())
+	if (!th || leaf == th->leaf || !lock_tree())
 		return;
 	wait_end(th);
 	if (th->runnable)
