@@ -56,6 +56,9 @@ char _license[] SEC("license") = "GPL";
 /* The timer may fire this early without being set again. */
 #define TIMER_SLACK_NS 10000ULL
 
+/* A thread that waited this long is served out of turn. */
+#define RESCUE_NS 10000000000ULL
+
 #define CPUS_MAX 8192
 /* The root cgroup's own threads: the first leaf ever made. */
 #define ROOT_LEAF (HSFQ_ROOT + 1)
@@ -83,6 +86,7 @@ struct thread {
 	u64 charged;   /* se.sum_exec_runtime up to which service is charged */
 	u64 served_ns; /* all service since it is known here */
 	u64 fixed;     /* weight set by hand */
+	u64 hungry_ns; /* waits for service since then, 0: does not */
 	struct thread __arena *next_free;
 };
 
@@ -140,6 +144,13 @@ struct {
 } timers SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct quantum_timer);
+} rescue_timer SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096); /* sized before load */
 } hsfq_trace SEC(".maps");
@@ -188,11 +199,13 @@ static void trace(u32 kind, struct hsfq_trace_record *r)
 
 /* ---- under the lock ---------------------------------------------------- */
 
-static void wait_begin(struct thread __arena *th)
+static void wait_begin(struct thread __arena *th, u64 now)
 {
 	if (th->waiting)
 		return;
 	th->waiting = 1;
+	if (!th->hungry_ns)
+		th->hungry_ns = now;
 	leaf_wait(&tree, th->leaf);
 }
 
@@ -273,6 +286,46 @@ static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena 
 		end_in_time(cpu, c, now);
 }
 
+/* ---- rescue ------------------------------------------------------------ */
+
+/* The iterator of the bpf_for_each() loop around. */
+#define THIS_ITER (&___it)
+
+/*
+ * Weights may be such that a thread's turn comes after hours, and sched_ext
+ * takes a scheduler off that keeps one waiting for 30 s. So a thread that has
+ * waited for RESCUE_NS gets one quantum out of turn, charged like any other.
+ */
+static void rescue_leaf(u32 leaf, u64 now)
+{
+	struct thread __arena *th;
+	struct task_struct *p;
+	u64 since;
+
+	bpf_for_each (scx_dsq, p, leaf, 0) {
+		th = thread_of(p);
+		since = th ? th->hungry_ns : 0;
+		if (!since || now - since < RESCUE_NS || now < since)
+			continue;
+		scx_bpf_dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
+		if (scx_bpf_dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | scx_bpf_task_cpu(p),
+				     SCX_ENQ_PREEMPT))
+			hsfq_totals.rescued++;
+	}
+}
+
+static int rescue_fires(void *map, u32 *key, struct quantum_timer *t)
+{
+	u64 now = scx_bpf_now();
+	u32 leaf;
+
+	for (leaf = tree.unused; leaf > HSFQ_ROOT && can_loop; leaf--)
+		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)
+			rescue_leaf(leaf, now);
+	bpf_timer_start(&t->timer, RESCUE_NS / 2, 0);
+	return 0;
+}
+
 /* ---- sched_ext callbacks ----------------------------------------------- */
 
 SEC("struct_ops/op_select_cpu")
@@ -328,7 +381,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (!lock_tree())
 		return;
-	wait_begin(th);
+	wait_begin(th, now);
 	cur = c->th;
 	if (cur && cur != th) {
 		due = c->since +
@@ -385,6 +438,7 @@ static void continue_prev(struct task_struct *prev, s32 cpu, struct thread __are
 	if (!lock_tree())
 		return;
 	wait_end(th);
+	th->hungry_ns = 0;
 	leaf_serve(&tree, th->leaf, &th->lt);
 	q = quantum_of(&tree, th->leaf, &th->lt);
 	unlock_tree();
@@ -423,6 +477,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	struct thread __arena *th = NULL;
 	struct hsfq_trace_record r = {};
 	bool charged = false, moved = false;
+	u64 now = scx_bpf_now();
 	u32 leaf, passed = HSFQ_NIL;
 
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
@@ -431,7 +486,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (th) {
 		charged = charge(th, prev->se.sum_exec_runtime, &r);
-		wait_begin(th);
+		wait_begin(th, now);
 	}
 	leaf = hsfq_schedule(&tree);
 	unlock_tree();
@@ -500,6 +555,8 @@ void BPF_PROG(op_quiescent, struct task_struct *p, u64 deq_flags)
 	if (!th || !lock_tree())
 		return;
 	wait_end(th);
+	if (deq_flags & SCX_DEQ_SLEEP)
+		th->hungry_ns = 0;
 	if (th->runnable) {
 		th->runnable = 0;
 		leaf_depart(&tree, th->leaf, &th->lt);
@@ -898,6 +955,14 @@ s32 BPF_PROG(op_init)
 		if (err)
 			return err;
 		bpf_timer_set_callback(&t->timer, timer_fires);
+	}
+	i = 0;
+	t = bpf_map_lookup_elem(&rescue_timer, &i);
+	if (!t)
+		return -EINVAL;
+	if (use_timer && !bpf_timer_init(&t->timer, &rescue_timer, CLOCK_MONOTONIC)) {
+		bpf_timer_set_callback(&t->timer, rescue_fires);
+		bpf_timer_start(&t->timer, RESCUE_NS / 2, 0);
 	}
 	return 0;
 }
