@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `qlinux lab`: list, run, demo and report.
+
+use crate::exp::{self, Experiment, Lab};
+use crate::machine::Side;
+use crate::manifest::{show, Manifest};
+use crate::{guest, report};
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand, ValueEnum};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The papers' experiments, with figures.
+#[derive(Subcommand, Debug)]
+pub enum LabCommand {
+    /// List the experiments
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run experiments: data, figure and manifest of each are written to a folder
+    Run(RunArgs),
+    /// Play a film against ten busy programs, stock kernel and QLinux, and say what was seen
+    Demo {
+        /// Folder of the results
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Write the page of all results
+    Report {
+        /// Folder of the results
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// What `qlinux lab run` takes.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// Experiments, as `qlinux lab list` names them
+    #[arg(required_unless_present = "all", value_name = "NAME")]
+    names: Vec<String>,
+    /// Run all of them
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Folder of the results [default: docs/results in a checkout, else ./results]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Seed of random choices
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Processors of the guest [default: what each experiment is meant for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: Option<u32>,
+    /// Take the papers' durations and more points
+    #[arg(long)]
+    full: bool,
+    /// Run one side only; its claims alone are judged
+    #[arg(long, value_name = "SIDE")]
+    side: Option<OneSide>,
+    /// Print the manifests as JSON
+    #[arg(long)]
+    json: bool,
+    /// Run on this machine, as root, rather than in the guest
+    #[arg(long)]
+    here: bool,
+    /// Revision to note in the manifests
+    #[arg(long, hide = true)]
+    revision: Option<String>,
+}
+
+/// A side to run alone.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OneSide {
+    Stock,
+    Qlinux,
+}
+
+impl OneSide {
+    fn side(self) -> Side {
+        match self {
+            OneSide::Stock => Side::Stock,
+            OneSide::Qlinux => Side::Qlinux,
+        }
+    }
+}
+
+/// Does what `command` says. Status 1: done, but a claim was missed.
+pub fn main(command: LabCommand) -> Result<ExitCode> {
+    match command {
+        LabCommand::List { json } => list(json),
+        LabCommand::Run(args) => run(&args),
+        LabCommand::Demo { out } => demo(out),
+        LabCommand::Report { out } => {
+            println!("{}", report::write(&results(out))?.display());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Where results go.
+fn results(out: Option<PathBuf>) -> PathBuf {
+    let default = || match guest::checkout() {
+        Some(dir) => dir.join("docs/results"),
+        None => "results".into(),
+    };
+    out.unwrap_or_else(default)
+}
+
+fn list(json: bool) -> Result<ExitCode> {
+    if json {
+        let entry = |e: &Experiment| {
+            serde_json::json!({
+                "name": e.name, "source": e.source, "title": e.title, "says": e.says, "cpus": e.cpus,
+            })
+        };
+        let all: Vec<_> = exp::ALL.iter().map(entry).collect();
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    } else {
+        for e in exp::ALL {
+            println!("{:<12} {:<24} {}", e.name, e.source, e.title);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(args: &RunArgs) -> Result<Vec<&'static Experiment>> {
+    if args.all {
+        return Ok(exp::ALL.iter().collect());
+    }
+    args.names.iter().map(|name| exp::find(name)).collect()
+}
+
+fn run(args: &RunArgs) -> Result<ExitCode> {
+    let chosen = chosen(args)?;
+    let out = results(args.out.clone());
+    let manifests = if args.here || guest::inside() {
+        run_here(args, &chosen, &out)?
+    } else {
+        run_in_guest(args, &chosen, &out)?
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&manifests)?);
+    } else {
+        for manifest in &manifests {
+            print_manifest(manifest, &out);
+        }
+    }
+    let passed = manifests.iter().all(|manifest| manifest.passed);
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+fn run_here(args: &RunArgs, chosen: &[&'static Experiment], out: &Path) -> Result<Vec<Manifest>> {
+    let both = vec![Side::Stock, Side::Qlinux];
+    let sides = args.side.map_or(both, |side| vec![side.side()]);
+    let revision = args.revision.clone().unwrap_or_else(guest::revision);
+    let mut manifests = Vec::new();
+    for experiment in chosen {
+        let mut lab = Lab::new(args.seed, args.full, sides.clone(), revision.clone());
+        manifests.push(lab.run(experiment, &out.join(experiment.name))?);
+    }
+    Ok(manifests)
+}
+
+fn run_in_guest(
+    args: &RunArgs,
+    chosen: &[&'static Experiment],
+    out: &Path,
+) -> Result<Vec<Manifest>> {
+    let mut boots: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for experiment in chosen {
+        let cpus = args.cpus.map_or(experiment.cpus, |n| n as usize);
+        boots.entry(cpus).or_default().push(experiment.name);
+    }
+    let mut options = vec!["--json".to_owned(), format!("--seed={}", args.seed)];
+    if args.full {
+        options.push("--full".to_owned());
+    }
+    if let Some(side) = args.side {
+        options.push(format!("--side={}", side.side()));
+    }
+    for (cpus, names) in boots {
+        guest::run(&names, cpus, &options, out)?;
+    }
+    let manifest = |e: &&Experiment| report::read(&out.join(e.name).join("manifest.json"));
+    chosen.iter().map(manifest).collect()
+}
+
+fn print_manifest(manifest: &Manifest, out: &Path) {
+    println!("{}: {}", manifest.name, manifest.title);
+    for claim in &manifest.claims {
+        println!("  {}", claim.line());
+    }
+    println!(
+        "  {}",
+        out.join(&manifest.name).join("figure.svg").display()
+    );
+}
+
+fn demo(out: Option<PathBuf>) -> Result<ExitCode> {
+    const NAME: &str = "qlinux-6a";
+    let out = results(out);
+    let args = RunArgs {
+        names: vec![NAME.to_owned()],
+        all: false,
+        out: Some(out.clone()),
+        seed: 1,
+        cpus: None,
+        full: false,
+        side: None,
+        json: false,
+        here: false,
+        revision: None,
+    };
+    let manifests = if guest::inside() {
+        run_here(&args, &chosen(&args)?, &out)?
+    } else {
+        run_in_guest(&args, &chosen(&args)?, &out)?
+    };
+    let manifest = manifests.first().context("the demo left no result")?;
+    for line in verdict(manifest, &out.join(NAME).join("figure.svg"))? {
+        println!("{line}");
+    }
+    Ok(ExitCode::from(u8::from(!manifest.passed)))
+}
+
+/// Five lines about figure 6(a).
+fn verdict(manifest: &Manifest, figure: &Path) -> Result<[String; 5]> {
+    let [alone, loaded, held] = manifest.claims.as_slice() else {
+        anyhow::bail!("{}: three claims were expected", manifest.name);
+    };
+    let side = |name: &str, of: fn(&crate::manifest::Claim) -> Option<f64>| {
+        let value = |claim| of(claim).unwrap_or(f64::NAN);
+        format!(
+            "{name:<12} {:>5.1} frames/s alone, {:>5.1} beside 10 busy programs: {:.0} % held",
+            value(alone),
+            value(loaded),
+            value(held)
+        )
+    };
+    let measured = held.measured.unwrap_or(f64::NAN);
+    Ok([
+        format!(
+            "{} ({}), kernel {}",
+            manifest.title, manifest.source, manifest.kernel
+        ),
+        side("stock Linux", |claim| claim.stock),
+        side("QLinux", |claim| claim.measured),
+        format!(
+            "verdict: {}, the player holds {} of its unloaded rate (asked {})",
+            if manifest.passed { "pass" } else { "FAIL" },
+            show(measured, "%"),
+            held.target.show("%")
+        ),
+        format!("picture: {}", figure.display()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::tests::manifest;
+    use crate::manifest::{Claim, Target};
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(subcommand)]
+        command: LabCommand,
+    }
+
+    #[test]
+    fn arguments() {
+        assert!(Cli::try_parse_from(["lab", "run"]).is_err());
+        assert!(Cli::try_parse_from(["lab", "run", "--all", "shares"]).is_err());
+        let parsed = Cli::try_parse_from(["lab", "run", "--side", "stock", "shares"]).unwrap();
+        assert!(matches!(parsed.command, LabCommand::Run(_)));
+        assert!(Cli::try_parse_from(["lab", "run", "shares", "--cpus", "0"]).is_err());
+    }
+
+    #[test]
+    fn five_lines() {
+        let claim = |text, value, stock| {
+            Claim::new(text, "", Target::AtLeast(98.0), Some(value)).stock(Some(stock))
+        };
+        let mut manifest = manifest();
+        manifest.claims = vec![
+            claim("unloaded", 25.0, 25.0),
+            claim("loaded", 24.9, 9.0),
+            claim("held", 99.6, 36.0),
+        ];
+        let lines = verdict(&manifest, Path::new("f.svg")).unwrap();
+        assert_eq!(
+            lines[1],
+            "stock Linux   25.0 frames/s alone,   9.0 beside 10 busy programs: 36 % held"
+        );
+        assert!(
+            lines[3].contains("pass, the player holds 99.6 %"),
+            "{}",
+            lines[3]
+        );
+        assert_eq!(lines[4], "picture: f.svg");
+    }
+}

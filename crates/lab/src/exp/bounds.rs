@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bounds of SFQ on a traced run with fifty classes.
+
+mod trace;
+
+use super::{Experiment, Lab, Outcome};
+use crate::figure::{Figure, Series, Shape};
+use crate::machine::{self, Session, Side, LAB};
+use crate::manifest::{Claim, Target};
+use crate::scene::Scene;
+use crate::sys;
+use crate::table::Table;
+use anyhow::{ensure, Context, Result};
+use qlinux_core::bounds::{check, Kind, Options, Report};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "bounds",
+    source: "OSDI'96, section 3",
+    title: "The bounds of SFQ on every quantum of fifty classes",
+    says: "While two classes are runnable their service in proportion to their weights differs \
+           by no more than l/w of the one and l/w of the other, and every class receives its \
+           share of its parent's rate but for a constant.",
+    cpus: 1,
+    run,
+};
+
+const GROUPS: usize = 5;
+/// Classes of a group; with the groups themselves there are fifty.
+const MEMBERS: usize = 9;
+const QUANTA: f64 = 100_000.0;
+/// For every record while nobody reads.
+const BUFFER: &str = "64M";
+
+/// What a checker cannot know of a processor: time that goes to interrupts and
+/// to the threads before ours (δ), and how far two clocks of a record differ.
+const OPTIONS: Options = Options {
+    rate: 1.0,
+    delta_ns: 1_000_000,
+    slack_ns: 20_000,
+    quantum_max_ns: None,
+};
+
+/// `qlinux trace`, writing to a file until dropped.
+struct Tracer(Child);
+
+impl Tracer {
+    fn start(file: &Path) -> Result<Tracer> {
+        let mut command = Command::new(machine::program());
+        command.args(["trace", "--output"]).arg(file);
+        let child = command.stdin(Stdio::null()).spawn();
+        Ok(Tracer(child.context("qlinux trace cannot be started")?))
+    }
+
+    /// Ends it and waits until the file is complete.
+    fn finish(mut self) -> Result<()> {
+        sys::kill(self.0.id(), libc::SIGTERM)?;
+        let status = self.0.wait()?;
+        ensure!(status.success(), "qlinux trace failed ({status})");
+        Ok(())
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Makes the classes with random weights, one busy or blocking workload in each
+/// leaf, and returns the weights by path.
+fn populate(scene: &mut Scene, seed: u64) -> Result<BTreeMap<String, u32>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut weights = BTreeMap::from([(LAB.to_owned(), 100)]);
+    let mut add = |scene: &mut Scene, path: &str, weight: u32| {
+        weights.insert(format!("{LAB}{path}"), weight);
+        scene.class(path, weight)
+    };
+    for group in 0..GROUPS {
+        let group = format!("/g{group}");
+        add(scene, &group, random.u32(50..=500))?;
+        for member in 0..MEMBERS {
+            let path = format!("{group}/m{member}");
+            add(scene, &path, random.u32(50..=500))?;
+            let seed = random.u64(..).to_string();
+            match member % 3 {
+                0 => scene.start(&path, "inf", &["--threads", "2"])?,
+                1 => scene.start(&path, "inf", &[])?,
+                _ => {
+                    let short = ["--run", "400us", "--sleep", "4ms", "--seed", &seed];
+                    scene.start(&path, "burst", &short)?
+                }
+            };
+        }
+    }
+    Ok(weights)
+}
+
+struct Found {
+    quanta: usize,
+    report: Report,
+}
+
+fn measure(lab: &Lab, length: Duration) -> Result<Found> {
+    let session = Session::enter_with(Side::Qlinux, &["--trace", BUFFER])?;
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("trace.csv");
+    let tracer = Tracer::start(&file)?;
+    let mut scene = Scene::new(&session)?;
+    let weights = populate(&mut scene, lab.seed)?;
+    lab.say(&format!(
+        "{} classes, tracing {} s",
+        weights.len() - 1,
+        length.as_secs()
+    ));
+    scene.settle()?;
+    sys::sleep(length);
+    tracer.finish()?;
+    session.check()?;
+    drop(scene);
+    let text = fs::read_to_string(&file).context("the trace cannot be read")?;
+    let trace = trace::parse(&text, &weights)?;
+    lab.say(&format!("checking {} quanta", trace.quanta.len()));
+    Ok(Found {
+        quanta: trace.quanta.len(),
+        report: check(&trace, &OPTIONS),
+    })
+}
+
+/// Kinds of bounds, as the figure names them.
+const KINDS: [(Kind, &str); 3] = [
+    (Kind::Fairness, "fairness"),
+    (Kind::Throughput, "throughput"),
+    (Kind::Delay, "delay"),
+];
+
+fn run(lab: &Lab) -> Result<Outcome> {
+    let length = lab.seconds(20, 120);
+    let found = match lab.sides.contains(&Side::Qlinux) {
+        true => Some(measure(lab, length)?),
+        false => None,
+    };
+    let mut table = Table::new(&["bound", "closest_observed_ns", "allowed_ns", "who"]);
+    let mut points = Vec::new();
+    for (kind, name) in KINDS {
+        let closest = found.as_ref().and_then(|f| f.report.tightest(kind));
+        if let Some(closest) = closest {
+            let (observed, bound) = (closest.observed, closest.bound);
+            let who = closest.what.as_str().into();
+            table.push(vec![name.into(), observed.into(), bound.into(), who]);
+        }
+        points.push((0.0, closest.map_or(0.0, |closest| 100.0 * closest.ratio())));
+    }
+    for violation in found.iter().flat_map(|f| &f.report.violations) {
+        lab.say(&format!("violated: {violation}"));
+    }
+    let violations = found.as_ref().map(|f| f.report.violations_total as f64);
+    let quanta = found.as_ref().map(|f| f.quanta as f64);
+    Ok(Outcome {
+        table,
+        figure: Figure {
+            title: EXPERIMENT.title.into(),
+            caption: format!(
+                "{} Of every bound, the closest that any class ever came to it; 100 % would be reaching it.",
+                EXPERIMENT.says
+            ),
+            x: "bound".into(),
+            y: "closest approach (% of the bound)".into(),
+            shape: Shape::Bars(KINDS.iter().map(|(_, name)| (*name).to_owned()).collect()),
+            series: vec![Series::new("QLinux", 0, false, points)],
+        },
+        claims: vec![
+            Claim::new("violations", "", Target::AtMost(0.0), violations),
+            Claim::new("quanta traced", "", Target::AtLeast(QUANTA), quanta),
+        ],
+        scale: format!(
+            "{GROUPS} groups of {MEMBERS} classes with random weights (--seed), busy and blocking, \
+             traced for {} s of virtual time with qlinux trace.",
+            length.as_secs()
+        ),
+    })
+}

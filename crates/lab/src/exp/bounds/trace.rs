@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the CSV of `qlinux trace` to what the checker wants.
+
+use anyhow::{bail, ensure, Context, Result};
+use qlinux_core::bounds::{Interval, Node, Quantum, Trace};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Weight of the leaf that a cgroup's own threads form beside its children.
+const OWN_WEIGHT: u32 = 100;
+
+/// A line of the trace; columns that nothing here needs are left out.
+#[derive(Deserialize)]
+struct Record {
+    time_ns: u64,
+    kind: String,
+    cpu: u32,
+    class: String,
+    length_ns: u64,
+    weight: u32,
+}
+
+struct Builder<'a> {
+    weights: &'a BTreeMap<String, u32>,
+    trace: Trace,
+    nodes: BTreeMap<String, usize>,
+    /// Since when a leaf is runnable; `None` while it is not.
+    runnable: BTreeMap<usize, Option<u64>>,
+    /// End of the last quantum, by processor.
+    served_until: BTreeMap<u32, u64>,
+}
+
+/// The trace, for a tree of these weights by path. Classes that are not named
+/// have the default weight.
+pub fn parse(text: &str, weights: &BTreeMap<String, u32>) -> Result<Trace> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let mut records = Vec::new();
+    for record in reader.deserialize() {
+        records.push(record.context("a line of the trace is damaged")?);
+    }
+    // Records of one moment keep their order.
+    records.sort_by_key(|record: &Record| record.time_ns);
+    let (Some(first), Some(last)) = (records.first(), records.last()) else {
+        bail!("the trace is empty");
+    };
+    let mut builder = Builder {
+        weights,
+        trace: Trace {
+            servers: 1,
+            start_ns: first.time_ns.saturating_sub(first.length_ns),
+            end_ns: last.time_ns,
+            ..Trace::default()
+        },
+        nodes: BTreeMap::new(),
+        runnable: BTreeMap::new(),
+        served_until: BTreeMap::new(),
+    };
+    builder.node("/");
+    for path in weights.keys() {
+        builder.node(path);
+    }
+    for record in &records {
+        builder.add(record)?;
+    }
+    Ok(builder.finish())
+}
+
+impl Builder<'_> {
+    /// The node of a path, its parents made before it.
+    fn node(&mut self, path: &str) -> usize {
+        if let Some(&node) = self.nodes.get(path) {
+            return node;
+        }
+        let parent = match path.rsplit_once('/') {
+            _ if path == "/" => None,
+            Some(("", _)) | None => Some(self.node("/")),
+            Some((above, _)) => Some(self.node(above)),
+        };
+        let weight = self.weights.get(path).copied().unwrap_or(OWN_WEIGHT);
+        self.trace.nodes.push(Node {
+            name: path.to_owned(),
+            parent,
+            weights: vec![(0, weight)],
+        });
+        self.nodes
+            .insert(path.to_owned(), self.trace.nodes.len() - 1);
+        self.trace.nodes.len() - 1
+    }
+
+    /// The leaf of a class's own threads: the class itself where it has no children.
+    fn leaf(&mut self, class: &str) -> usize {
+        let below = format!("{}/", class.trim_end_matches('/'));
+        let inner = class == "/" || self.nodes.keys().any(|path| path.starts_with(&below));
+        self.node(&if inner {
+            below + "(own)"
+        } else {
+            class.to_owned()
+        })
+    }
+
+    fn add(&mut self, record: &Record) -> Result<()> {
+        if record.class.starts_with("node:") {
+            // A class of before, which its last thread has left.
+            return Ok(());
+        }
+        let time = record.time_ns;
+        let leaf = self.leaf(&record.class);
+        let start = self.trace.start_ns;
+        // A leaf first heard of by anything but "run" was runnable all the time.
+        let runnable = self
+            .runnable
+            .entry(leaf)
+            .or_insert(match record.kind.as_str() {
+                "run" => None,
+                _ => Some(start),
+            });
+        match record.kind.as_str() {
+            "run" => *runnable = runnable.or(Some(time)),
+            "sleep" => {
+                if let Some(start_ns) = runnable.take() {
+                    self.trace.runnable.push(Interval {
+                        node: leaf,
+                        start_ns,
+                        end_ns: time,
+                    });
+                }
+            }
+            "quantum" => {
+                let since = *runnable.get_or_insert(time - record.length_ns);
+                self.quantum(record, leaf, since);
+            }
+            "weight" => {
+                ensure!(
+                    record.weight > 0,
+                    "{} has weight 0 in the trace",
+                    record.class
+                );
+                let node = self.node(&record.class);
+                self.trace.nodes[node].weights.push((time, record.weight));
+            }
+            kind => bail!("the trace has a record of kind {kind}, which is unknown"),
+        }
+        Ok(())
+    }
+
+    /// A record's length is CPU time, its end was read from another clock
+    /// shortly after: the beginning is put where it cannot overlap.
+    fn quantum(&mut self, record: &Record, leaf: usize, runnable_since: u64) {
+        let until = self.served_until.entry(record.cpu).or_insert(0);
+        let end_ns = record.time_ns;
+        let start_ns = (end_ns - record.length_ns).max(*until).max(runnable_since);
+        *until = end_ns;
+        if start_ns < end_ns {
+            self.trace.servers = self.trace.servers.max(record.cpu + 1);
+            self.trace.quanta.push(Quantum {
+                node: leaf,
+                server: record.cpu,
+                start_ns,
+                end_ns,
+                served_ns: record.length_ns,
+            });
+        }
+    }
+
+    fn finish(mut self) -> Trace {
+        for (node, since) in self.runnable {
+            if let Some(start_ns) = since {
+                self.trace.runnable.push(Interval {
+                    node,
+                    start_ns,
+                    end_ns: self.trace.end_ns,
+                });
+            }
+        }
+        self.trace
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use qlinux_core::bounds::{check, Options};
+
+    const HEAD: &str = "time_ns,kind,cpu,tid,class,node,leaf,length_ns,start_tag,weight\n";
+
+    fn weights() -> BTreeMap<String, u32> {
+        ["/lab", "/lab/a", "/lab/b"]
+            .map(|path| (path.to_owned(), 100))
+            .into()
+    }
+
+    /// Quanta of 10 ms, taken in turn as `order` says.
+    fn text(order: &str) -> String {
+        let mut text = HEAD.to_owned();
+        for class in ["a", "b"] {
+            text += &format!("0,run,0,0,/lab/{class},0,0,0,0,0\n");
+        }
+        for (index, class) in order.chars().enumerate() {
+            let end = (index + 1) * 10_000_000;
+            text += &format!("{end},quantum,0,7,/lab/{class},0,0,10000000,0,0\n");
+        }
+        text
+    }
+
+    #[test]
+    fn fair_and_unfair() {
+        let fair = parse(&text("ababab"), &weights()).unwrap();
+        assert_eq!(fair.quanta.len(), 6);
+        assert_eq!(fair.nodes[fair.quanta[1].node].name, "/lab/b");
+        let report = check(&fair, &Options::default());
+        assert!(report.violations.is_empty(), "{:?}", report.violations);
+        let unfair = parse(&text("aaaaab"), &weights()).unwrap();
+        assert!(check(&unfair, &Options::default()).violations_total > 0);
+    }
+
+    #[test]
+    fn threads_of_an_inner_class_are_a_leaf_of_their_own() {
+        let text = format!("{HEAD}10,quantum,0,7,/,0,0,10,0,0\n");
+        let trace = parse(&text, &weights()).unwrap();
+        let node = &trace.nodes[trace.quanta[0].node];
+        assert_eq!((node.name.as_str(), node.parent), ("/(own)", Some(0)));
+    }
+
+    #[test]
+    fn damaged() {
+        assert!(parse(HEAD, &weights()).is_err());
+        assert!(parse(&format!("{HEAD}1,who,0,0,/lab,0,0,0,0,0\n"), &weights()).is_err());
+        assert!(parse(&format!("{HEAD}x\n"), &weights()).is_err());
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The experiments, one file each, and what they have in common.
+
+mod bounds;
+mod latency;
+mod osdi96_5;
+mod osdi96_8a;
+mod player;
+mod qlinux_5a;
+mod qlinux_5b;
+mod qlinux_5c;
+mod qlinux_6a;
+mod shares;
+
+use crate::figure::Figure;
+use crate::machine::{Session, Side};
+use crate::manifest::{self, Claim, Manifest};
+use crate::table::Table;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// An experiment.
+pub struct Experiment {
+    /// `qlinux lab run NAME`
+    pub name: &'static str,
+    /// Paper and figure.
+    pub source: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// The claim.
+    pub says: &'static str,
+    /// Processors it is meant for.
+    pub cpus: usize,
+    /// Does it.
+    pub run: fn(&Lab) -> Result<Outcome>,
+}
+
+/// All experiments, in the order of the papers.
+pub const ALL: &[Experiment] = &[
+    qlinux_5a::EXPERIMENT,
+    qlinux_5b::EXPERIMENT,
+    qlinux_5c::EXPERIMENT,
+    qlinux_6a::EXPERIMENT,
+    osdi96_5::EXPERIMENT,
+    osdi96_8a::EXPERIMENT,
+    shares::EXPERIMENT,
+    bounds::EXPERIMENT,
+    latency::EXPERIMENT,
+];
+
+/// The experiment of that name.
+pub fn find(name: &str) -> Result<&'static Experiment> {
+    let all = || ALL.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
+    ALL.iter()
+        .find(|experiment| experiment.name == name)
+        .with_context(|| format!("experiment {name} is unknown: there are {}", all()))
+}
+
+/// What an experiment found.
+pub struct Outcome {
+    /// All numbers.
+    pub table: Table,
+    /// The picture.
+    pub figure: Figure,
+    /// The numbers that matter, judged.
+    pub claims: Vec<Claim>,
+    /// How the run differs from the paper's.
+    pub scale: String,
+}
+
+/// What an experiment is given.
+pub struct Lab {
+    /// Of random choices.
+    pub seed: u64,
+    /// Take the paper's durations rather than ones that suffice.
+    pub full: bool,
+    /// Which sides to run.
+    pub sides: Vec<Side>,
+    /// Revision of the sources, for the manifest.
+    pub revision: String,
+    name: &'static str,
+    begun_ns: u64,
+}
+
+impl Lab {
+    /// A lab for one experiment.
+    pub fn new(seed: u64, full: bool, sides: Vec<Side>, revision: String) -> Lab {
+        Lab {
+            seed,
+            full,
+            sides,
+            revision,
+            name: "",
+            begun_ns: crate::sys::now_ns(),
+        }
+    }
+
+    /// `short`, or `long` with --full.
+    pub fn seconds(&self, short: u64, long: u64) -> Duration {
+        Duration::from_secs(if self.full { long } else { short })
+    }
+
+    /// Shows progress.
+    pub fn say(&self, text: &str) {
+        let seconds = (crate::sys::now_ns() - self.begun_ns) / 1_000_000_000;
+        eprintln!("{}: [{seconds:3} s] {text}", self.name);
+    }
+
+    /// Runs `part` on each side in turn and returns what it found.
+    pub fn each_side<T>(&self, part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
+        let mut found = Sides {
+            stock: None,
+            qlinux: None,
+        };
+        for &side in &self.sides {
+            let session = Session::enter(side)?;
+            let result = Some(part(&session)?);
+            session.check()?;
+            match side {
+                Side::Stock => found.stock = result,
+                Side::Qlinux => found.qlinux = result,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Runs an experiment and writes data, figure and manifest into `folder`.
+    pub fn run(&mut self, experiment: &Experiment, folder: &Path) -> Result<Manifest> {
+        self.name = experiment.name;
+        self.begun_ns = crate::sys::now_ns();
+        crate::sys::become_real_time()?;
+        crate::sys::wake_exactly();
+        let outcome = (experiment.run)(self).with_context(|| experiment.name)?;
+        let manifest = Manifest {
+            name: experiment.name.to_owned(),
+            source: experiment.source.to_owned(),
+            title: experiment.title.to_owned(),
+            says: experiment.says.to_owned(),
+            scale: outcome.scale,
+            passed: outcome.claims.iter().all(|claim| claim.passed),
+            claims: outcome.claims,
+            seed: self.seed,
+            full: self.full,
+            cpus: manifest::cpus(),
+            deterministic: manifest::deterministic(),
+            kernel: manifest::kernel_release(),
+            revision: self.revision.clone(),
+            versions: manifest::versions(),
+        };
+        let write = |name: &str, text: String| {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
+        };
+        fs::create_dir_all(folder)
+            .with_context(|| format!("{} cannot be made", folder.display()))?;
+        write("data.csv", outcome.table.to_csv()?)?;
+        write("figure.svg", outcome.figure.svg()?)?;
+        write(
+            "manifest.json",
+            serde_json::to_string_pretty(&manifest)? + "\n",
+        )?;
+        Ok(manifest)
+    }
+}
+
+/// Results of both sides, as far as they were run.
+pub struct Sides<T> {
+    /// Of the stock kernel.
+    pub stock: Option<T>,
+    /// Of QLinux.
+    pub qlinux: Option<T>,
+}
+
+impl<T> Sides<T> {
+    /// Those there are, the stock kernel's first.
+    pub fn iter(&self) -> impl Iterator<Item = (Side, &T)> {
+        let stock = self.stock.iter().map(|found| (Side::Stock, found));
+        stock.chain(self.qlinux.iter().map(|found| (Side::Qlinux, found)))
+    }
+
+    /// A value of each side: QLinux's, then the stock kernel's.
+    pub fn both(&self, value: impl Fn(&T) -> f64) -> (Option<f64>, Option<f64>) {
+        (
+            self.qlinux.as_ref().map(&value),
+            self.stock.as_ref().map(&value),
+        )
+    }
+}
+
+impl Side {
+    /// Stock results are drawn dashed.
+    fn dashed(self) -> bool {
+        self == Side::Stock
+    }
+
+    /// As legends name it.
+    fn label(self) -> &'static str {
+        match self {
+            Side::Stock => "stock Linux",
+            Side::Qlinux => "QLinux",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for experiment in ALL {
+            assert_eq!(find(experiment.name).unwrap().title, experiment.title);
+            assert_eq!(ALL.iter().filter(|e| e.name == experiment.name).count(), 1);
+        }
+        let error = find("qlinux-9z").err().unwrap().to_string();
+        assert!(error.contains("qlinux-5a"), "{error}");
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The workloads of the papers, written anew: what `qlinux-work` runs.
+//!
+//! Each counts its progress in a [`Counter`] file and runs until it is ended,
+//! so that whoever measures chooses the stretch of steady state.
+
+mod dhry;
+mod inf;
+mod timed;
+
+use crate::counter::Counter;
+use crate::sys;
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+/// A duration as in 5ms, 250us or 1s.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("{text} is no duration: write it like 5ms or 250us"))?;
+    match &text[digits.len()..] {
+        "s" => Ok(Duration::from_secs(number)),
+        "ms" => Ok(Duration::from_millis(number)),
+        "us" => Ok(Duration::from_micros(number)),
+        unit => Err(format!("{unit} is no unit of time: use s, ms or us")),
+    }
+}
+
+/// What all workloads take.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// File to count in, one counter per thread
+    #[arg(long, value_name = "FILE")]
+    counter: PathBuf,
+    /// Threads that do the same
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: usize,
+}
+
+/// One workload and its parameters.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Work {
+    /// Loop for ever and count: the papers' Inf
+    Inf(Common),
+    /// A mix of integer, string, record and call work like Dhrystone's, counted by the loop
+    Dhry(Common),
+    /// N busy threads in one process
+    Threads {
+        /// How many
+        n: usize,
+        /// File to count in
+        #[arg(long, value_name = "FILE")]
+        counter: PathBuf,
+    },
+    /// Run a while of every period; log how late each wake-up was
+    Sleeper {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// CPU time of each period
+        #[arg(long, value_parser = parse_duration, default_value = "1ms")]
+        run: Duration,
+        /// Length of a period
+        #[arg(long, value_parser = parse_duration, default_value = "10ms")]
+        period: Duration,
+    },
+    /// Run and sleep for random times
+    Burst {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// Mean CPU time of a burst
+        #[arg(long, value_parser = parse_duration, default_value = "50ms")]
+        run: Duration,
+        /// Mean time asleep
+        #[arg(long, value_parser = parse_duration, default_value = "50ms")]
+        sleep: Duration,
+        /// Seed of the random times
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Start processes that end at once, one after the other in each thread
+    Forkstorm(Common),
+}
+
+impl Work {
+    fn common(&self) -> Common {
+        match self {
+            Work::Inf(common) | Work::Dhry(common) | Work::Forkstorm(common) => common.clone(),
+            Work::Sleeper { common, .. } | Work::Burst { common, .. } => common.clone(),
+            Work::Threads { n, counter } => Common {
+                counter: counter.clone(),
+                threads: *n,
+            },
+        }
+    }
+
+    /// Entries of the log: a sleeper's latencies, for up to some minutes.
+    fn log_capacity(&self) -> usize {
+        match self {
+            Work::Sleeper { .. } => 1 << 16,
+            _ => 0,
+        }
+    }
+
+    fn run_thread(&self, counter: &Counter, slot: usize) {
+        let count = counter.slot(slot);
+        match self {
+            Work::Inf(_) | Work::Threads { .. } => inf::run(count),
+            Work::Dhry(_) => dhry::run(count),
+            Work::Sleeper { run, period, .. } => timed::sleeper(counter, count, *run, *period),
+            Work::Burst {
+                run, sleep, seed, ..
+            } => timed::burst(count, *run, *sleep, seed.wrapping_add(slot as u64)),
+            Work::Forkstorm(_) => timed::forkstorm(count),
+        }
+    }
+}
+
+/// Runs until the process is ended.
+pub fn run(work: &Work) -> Result<()> {
+    sys::die_with_parent();
+    sys::wake_exactly();
+    let common = work.common();
+    let counter = Counter::create(&common.counter, common.threads.max(1), work.log_capacity())?;
+    thread::scope(|scope| {
+        for slot in 1..common.threads {
+            let counter = &counter;
+            thread::Builder::new()
+                .name(format!("work-{slot}"))
+                .stack_size(256 << 10)
+                .spawn_scoped(scope, move || work.run_thread(counter, slot))
+                .with_context(|| format!("thread {slot} of {} was refused", common.threads))?;
+        }
+        work.run_thread(&counter, 0);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("5ms"), Ok(Duration::from_millis(5)));
+        assert_eq!(parse_duration("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(parse_duration("2s"), Ok(Duration::from_secs(2)));
+        assert!(parse_duration("2").is_err());
+        assert!(parse_duration("ms").is_err());
+        assert!(parse_duration("-1ms").is_err());
+    }
+}
