@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be told without a kernel: the header, the map, wrong arguments.
+
+use super::*;
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+use std::path::Path;
+use std::process::Command;
+
+fn errno_of(call: impl FnOnce() -> c_int) -> Errno {
+    assert_eq!(call(), -1);
+    Errno::last()
+}
+
+fn message() -> String {
+    // SAFETY: hsfq_errmsg returns a C string.
+    unsafe { CStr::from_ptr(hsfq_errmsg()) }.to_str().unwrap().to_string()
+}
+
+#[test]
+fn wrong_arguments() {
+    // SAFETY: null pointers and C strings are what the calls take.
+    unsafe {
+        assert_eq!(errno_of(|| hsfq_mknod(std::ptr::null(), 0, 100, 0, 0)), Errno::EFAULT);
+        assert_eq!(errno_of(|| hsfq_mknod(c"a/b".as_ptr(), 0, 100, 0, 0)), Errno::EINVAL);
+        assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, 64, 0)), Errno::EINVAL);
+        assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, 0, 1)), Errno::EINVAL);
+        for weight in [0, 10_001, c_uint::MAX] {
+            assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, weight, 0, 0)), Errno::ERANGE);
+            assert!(message().contains("10000"), "{}", message());
+        }
+        assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, LEAF, 99)), Errno::EINVAL);
+        assert_eq!(errno_of(|| hsfq_admin(0, 1, std::ptr::null_mut())), Errno::EFAULT);
+        let mut value: c_int = 0;
+        assert_eq!(errno_of(|| hsfq_admin(0, 99, std::ptr::from_mut(&mut value).cast())), Errno::EINVAL);
+        assert_eq!(errno_of(|| hsfq_admin(0, 2, std::ptr::from_mut(&mut value).cast())), Errno::ERANGE);
+        assert_eq!(errno_of(|| hsfq_parse(std::ptr::null(), 0)), Errno::EFAULT);
+    }
+    assert_eq!(errno_of(|| hsfq_rmnod(0, 7)), Errno::EINVAL);
+}
+
+/// Functions that the header declares, the map exports and the manual describes.
+#[test]
+fn header_map_and_manual_agree() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let names = |file: &str, end: char| -> BTreeSet<String> {
+        let text = std::fs::read_to_string(here.join(file)).unwrap();
+        let words = text.split(|c: char| c.is_whitespace() || c == '*').filter(|w| w.starts_with("hsfq_"));
+        words.filter_map(|w| w.split_once(end).map(|(name, _)| name.to_string())).collect()
+    };
+    let mut declared = names("include/qlinux.h", '(');
+    declared.remove("hsfq_errmsg()"); // in the head comment
+    assert_eq!(declared, names("libqlinux.map", ';'));
+    for name in declared {
+        assert!(here.join(format!("man/{name}.3")).is_file(), "man/{name}.3 is missing");
+    }
+}
+
+#[test]
+fn layouts_and_numbers_agree_with_the_header() {
+    use admin::{Info, Thread};
+    let mut expected = vec![
+        size_of::<Info>(),
+        offset_of!(Info, served_ns),
+        offset_of!(Info, cgroup_id),
+        size_of::<Thread>(),
+        offset_of!(Thread, served_ns),
+        LEAF as usize,
+        THREADED as usize,
+        RM_EMPTY as usize,
+        Weight::DEFAULT.get() as usize,
+        Leaf::all().count(),
+    ];
+    let mut sids = String::new();
+    for leaf in Leaf::all() {
+        sids += &format!(", HSFQ_{}", leaf.name().to_uppercase());
+        expected.push(leaf.number() as usize);
+    }
+    let count = Leaf::all().count();
+    let source = format!(
+        "#include <qlinux.h>\n#include <stdio.h>\nint main(void)\n{{\n\
+         size_t all[] = {{ sizeof(struct hsfq_info), offsetof(struct hsfq_info, served_ns), \
+         offsetof(struct hsfq_info, cgroup_id), sizeof(struct hsfq_thread), offsetof(struct hsfq_thread, served_ns), \
+         HSFQ_LEAF, HSFQ_THREADED, HSFQ_RM_EMPTY, HSFQ_WEIGHT_DEFAULT, {count}{sids} }};\n\
+         for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) printf(\"%zu\\n\", all[i]);\nreturn 0;\n}}\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let (file, program) = (folder.path().join("header.c"), folder.path().join("header"));
+    std::fs::write(&file, source).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let compiled = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".into()))
+        .args(["-std=c99", "-pedantic", "-Wall", "-Werror", "-I"])
+        .arg(include)
+        .arg(&file)
+        .arg("-o")
+        .arg(&program)
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    let printed = String::from_utf8(Command::new(&program).output().unwrap().stdout).unwrap();
+    let found: Vec<usize> = printed.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(found, expected);
+}
