@@ -69,7 +69,7 @@ pub struct RawTree {
     pub free: u32,
     pub unused: u32,
     pub nodes: u32,
-    pad: u32,
+    pub runnable: u32,
     pub node: [Node; NODES],
 }
 
@@ -92,6 +92,7 @@ pub const RETIRED: u32 = 16;
 extern "C" {
     static qcore_layout: usize;
     static qcore_layout_len: usize;
+    pub static qcore_tunables: crate::leaf::Tunables;
 
     pub fn qcore_init(t: *mut RawTree);
     pub fn qcore_mknod(t: *mut RawTree, parent: u32, weight: u32, flags: u32) -> i32;
@@ -154,7 +155,7 @@ fn layout() -> Vec<usize> {
         offsets!(Node: flow clock order tail served_ns weight flags parent depth heap up
         left right rank children runnable weights threads waiting policy generation next_free),
     );
-    all.extend(offsets!(RawTree: free unused nodes node));
+    all.extend(offsets!(RawTree: free unused nodes runnable node));
     all.extend(offsets!(RawThread: weight generation left_ns));
     all.extend([
         NODES,
@@ -163,13 +164,7 @@ fn layout() -> Vec<usize> {
         *crate::WEIGHTS.end() as usize,
         crate::TAG_SHIFT as usize,
         crate::LENGTH_MAX_NS as usize,
-        crate::leaf::QUANTUM_NS as usize,
-        crate::leaf::RR_QUANTUM_NS as usize,
-        crate::leaf::TS_CREDIT_NS as usize,
-        crate::leaf::PERIOD_NS as usize,
-        crate::leaf::MIN_NS as usize,
-        crate::leaf::ALONE_NS as usize,
-        crate::leaf::PEACE_NS as usize,
+        size_of::<crate::leaf::Tunables>(),
     ]);
     all
 }

@@ -3,21 +3,35 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Longest a thread of average weight runs while others of its leaf wait.
-pub const QUANTUM_NS: u64 = 3_000_000;
-/// Turn of a thread under [`Policy::Rr`].
-pub const RR_QUANTUM_NS: u64 = 10_000_000;
-/// How much service at weight 100 a returning thread gets ahead of v(t) under [`Policy::Ts`].
-pub const TS_CREDIT_NS: u64 = 3_000_000;
+/// The numbers of core/leaf.h and core/quantum.h, which say why they are what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Tunables {
+    /// Longest a thread of average weight runs while others of its leaf wait.
+    pub quantum_ns: u64,
+    /// Turn of a thread under [`Policy::Rr`].
+    pub rr_quantum_ns: u64,
+    /// Service at weight 100 that a returning thread gets ahead of v(t) under [`Policy::Ts`].
+    pub ts_credit_ns: u64,
+    /// Every runnable leaf gets its share of a period at a time; its least length.
+    pub period_min_ns: u64,
+    /// Its greatest length.
+    pub period_max_ns: u64,
+    /// Its length for each runnable leaf, within these limits.
+    pub period_leaf_ns: u64,
+    /// No quantum is shorter, unless the thread blocks.
+    pub least_ns: u64,
+    /// Quantum while nobody waits.
+    pub alone_ns: u64,
+    /// Service a thread may have before one that wakes takes over.
+    pub peace_ns: u64,
+}
 
-/// A contended class gets its share of this at a time.
-pub const PERIOD_NS: u64 = 20_000_000;
-/// No quantum is shorter, unless the thread blocks.
-pub const MIN_NS: u64 = 100_000;
-/// Quantum while nobody waits.
-pub const ALONE_NS: u64 = 20_000_000;
-/// Service a thread may have before one that wakes takes over.
-pub const PEACE_NS: u64 = 500_000;
+/// What core/ was compiled with.
+pub fn tunables() -> Tunables {
+    // SAFETY: a constant of shim.c, of the size that the layout check compares.
+    unsafe { crate::ffi::qcore_tunables }
+}
 
 /// Who of a leaf's threads is served next. The numbers are part of the kernel interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,7 +43,7 @@ pub enum Policy {
     Ts = 0,
     /// Start-time fair queueing by weight (OSDI'96, section 3).
     Sfq = 1,
-    /// Turns of 10 ms.
+    /// Turns.
     Rr = 2,
     /// First come, first served until it blocks.
     Fifo = 3,

@@ -9,6 +9,8 @@
 //! | [`Tree`], [`Thread`] | safe bindings to the C functions |
 //! | [`engine`] | what a scheduler is asked to do; implemented by C and by the model |
 //! | [`model`] | the equations of OSDI'96 section 3 in exact integers, sharing nothing with C |
+//! | [`sim`] | a discrete-event simulator driven by workload files |
+//! | [`bounds`] | fairness, throughput and delay bounds, checked on any trace |
 //!
 //! ```
 //! use qlinux_core::{NodeId, Tree};
@@ -26,12 +28,14 @@
 //! # Ok::<(), qlinux_core::Error>(())
 //! ```
 
+pub mod bounds;
 pub mod engine;
 mod error;
 #[doc(hidden)]
 pub mod ffi;
 pub mod leaf;
 pub mod model;
+pub mod sim;
 mod tree;
 
 pub use error::Error;

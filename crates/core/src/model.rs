@@ -17,7 +17,7 @@
 //!   a whole unit, however many quanta there were: F = base + ⌊1024·Σl / w⌋.
 
 use crate::engine::{check_weight, Engine, ThreadId};
-use crate::leaf::{ALONE_NS, MIN_NS, PEACE_NS, PERIOD_NS, QUANTUM_NS, RR_QUANTUM_NS, TS_CREDIT_NS};
+use crate::leaf::{tunables, Tunables};
 use crate::{Error, NodeId, Policy, Result, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX, TAG_SHIFT};
 
 const ROOT: usize = 1;
@@ -126,6 +126,7 @@ pub struct Model {
     free: Vec<usize>,
     members: Vec<Member>,
     entries: u64,
+    tunables: Tunables,
 }
 
 impl Default for Model {
@@ -163,6 +164,7 @@ impl Model {
             free: Vec::new(),
             members: Vec::new(),
             entries: 0,
+            tunables: tunables(),
         }
     }
 
@@ -277,6 +279,22 @@ impl Model {
             .filter(move |m| m.leaf == Some(leaf) && m.runnable)
     }
 
+    fn period_ns(&self) -> u64 {
+        let leaves = self
+            .nodes
+            .iter()
+            .flatten()
+            .filter(|n| n.leaf && n.runnable)
+            .count() as u64;
+        let Tunables {
+            period_leaf_ns,
+            period_min_ns,
+            period_max_ns,
+            ..
+        } = self.tunables;
+        (leaves * period_leaf_ns).clamp(period_min_ns, period_max_ns)
+    }
+
     fn waits(&self, leaf: usize) -> bool {
         self.members
             .iter()
@@ -324,7 +342,7 @@ impl Model {
         } = *self.at(leaf);
         let known = self.members[th].regime == Some(regime);
         let member = &mut self.members[th];
-        let credit = i128::from(TS_CREDIT_NS << TAG_SHIFT) / 100;
+        let credit = i128::from(self.tunables.ts_credit_ns << TAG_SHIFT) / 100;
 
         member.regime = Some(regime);
         member.under = policy;
@@ -335,7 +353,7 @@ impl Model {
             Policy::Ts => member.flow.request(clock.v - credit, member.weight),
             Policy::Fifo => self.queue_up(th, leaf),
             Policy::Rr => {
-                member.left_ns = RR_QUANTUM_NS;
+                member.left_ns = self.tunables.rr_quantum_ns;
                 self.queue_up(th, leaf);
             }
         }
@@ -654,25 +672,26 @@ impl Engine for Model {
             .runnable_members(leaf)
             .map(|m| u64::from(m.weight))
             .sum();
+        let most_ns = self.tunables.quantum_ns;
         let mine = u64::from(member.weight) * self.runnable_members(leaf).count() as u64;
         Ok(match self.at(leaf).policy {
-            _ if !self.knows(leaf, member) => QUANTUM_NS,
-            Policy::Sfq | Policy::Ts => QUANTUM_NS.min(QUANTUM_NS * mine / sum),
+            _ if !self.knows(leaf, member) => most_ns,
+            Policy::Sfq | Policy::Ts => most_ns.min(most_ns * mine / sum),
             Policy::Rr => member.left_ns,
-            Policy::Fifo => QUANTUM_NS,
+            Policy::Fifo => most_ns,
         })
     }
 
     fn quantum(&self, th: ThreadId) -> Result<u64> {
         let (leaf, _) = self.in_service(th)?;
-        let mut length_ns = ALONE_NS;
+        let mut length_ns = self.tunables.alone_ns;
         if self.waits(leaf) {
             length_ns = self.slice(th)?;
         }
         if self.contended(id(leaf))? {
-            length_ns = length_ns.min(self.share(id(leaf), PERIOD_NS)?);
+            length_ns = length_ns.min(self.share(id(leaf), self.period_ns())?);
         }
-        Ok(length_ns.max(MIN_NS))
+        Ok(length_ns.max(self.tunables.least_ns))
     }
 
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
@@ -683,7 +702,7 @@ impl Engine for Model {
             false => self.precedes(id(waits_in), id(leaf), ran_ns)?,
         };
         if precedes {
-            Ok(PEACE_NS)
+            Ok(self.tunables.peace_ns)
         } else {
             self.quantum(th)
         }

@@ -14,6 +14,19 @@
 
 #define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
 
+/* struct Tunables in leaf.rs, in its order. */
+const u64 qcore_tunables[] = {
+	LEAF_QUANTUM_NS,
+	LEAF_RR_QUANTUM_NS,
+	LEAF_TS_CREDIT_NS,
+	QUANTUM_PERIOD_MIN_NS,
+	QUANTUM_PERIOD_MAX_NS,
+	QUANTUM_PERIOD_LEAF_NS,
+	QUANTUM_MIN_NS,
+	QUANTUM_ALONE_NS,
+	QUANTUM_PEACE_NS,
+};
+
 /* Sizes first, then offsets in order of declaration, then capacities. */
 const size_t qcore_layout[] = {
 	sizeof(struct sfq_flow),
@@ -29,6 +42,7 @@ const size_t qcore_layout[] = {
 	offsetof(struct hsfq_tree, free),
 	offsetof(struct hsfq_tree, unused),
 	offsetof(struct hsfq_tree, nodes),
+	offsetof(struct hsfq_tree, runnable),
 	offsetof(struct hsfq_tree, node),
 	offsetof(struct leaf_thread, weight),
 	offsetof(struct leaf_thread, generation),
@@ -39,13 +53,7 @@ const size_t qcore_layout[] = {
 	SFQ_WEIGHT_MAX,
 	SFQ_SHIFT,
 	SFQ_LENGTH_MAX_NS,
-	LEAF_QUANTUM_NS,
-	LEAF_RR_QUANTUM_NS,
-	LEAF_TS_CREDIT_NS,
-	QUANTUM_PERIOD_NS,
-	QUANTUM_MIN_NS,
-	QUANTUM_ALONE_NS,
-	QUANTUM_PEACE_NS,
+	sizeof(qcore_tunables),
 };
 const size_t qcore_layout_len = sizeof(qcore_layout) / sizeof(qcore_layout[0]);
 

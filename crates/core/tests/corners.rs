@@ -34,7 +34,8 @@ fn a_tag_behind_v_stays_behind_it() {
     for shorter in [0, 1 << 40, 1 << 41, 3 << 40] {
         let mut t = Tree::new();
         // v(t) enters the next quarter of the tag circle with the first quantum.
-        t.begin_at(NodeId::ROOT, quarter - (1 << 52) + (1 << 20)).unwrap();
+        t.begin_at(NodeId::ROOT, quarter - (1 << 52) + (1 << 20))
+            .unwrap();
         let slow = t.mknod_leaf(NodeId::ROOT, 1).unwrap();
         let fast = t.mknod_leaf(NodeId::ROOT, 1).unwrap();
         t.setrun(slow).unwrap();
@@ -50,8 +51,14 @@ fn a_tag_behind_v_stays_behind_it() {
         t.update(fast, LENGTH_MAX_NS - shorter).unwrap();
         assert_eq!(t.schedule(), Some(fast));
         t.setrun(slow).unwrap();
-        let (tag, v) = (t.node(slow).unwrap().start_tag, t.node(NodeId::ROOT).unwrap().vtime);
-        assert_eq!(tag, v, "S = max{{ v, F }} is v after {shorter} less than half the circle");
+        let (tag, v) = (
+            t.node(slow).unwrap().start_tag,
+            t.node(NodeId::ROOT).unwrap().vtime,
+        );
+        assert_eq!(
+            tag, v,
+            "S = max{{ v, F }} is v after {shorter} less than half the circle"
+        );
     }
 }
 
@@ -116,7 +123,10 @@ fn precedes_counts_what_earlier_divisions_left_over() {
     t.update(a, 682).unwrap();
     t.update(b, 1).unwrap(); // 682, 2 left over
     t.update(a, 341).unwrap(); // 1023
-    assert!(t.precedes(a, b, 1).unwrap(), "1023 comes before 3072 / 3 = 1024");
+    assert!(
+        t.precedes(a, b, 1).unwrap(),
+        "1023 comes before 3072 / 3 = 1024"
+    );
 }
 
 /// A thread whose key is of the policy before, which was in force when it began
@@ -129,7 +139,14 @@ fn a_thread_from_before_a_change_of_policy_gets_a_whole_quantum() {
     let other = start(&mut t, leaf, 100);
     t.set_policy(leaf, Policy::Rr).unwrap();
     t.unwait(&mut th).unwrap();
-    assert_eq!(t.slice(&th).unwrap(), qlinux_core::leaf::QUANTUM_NS);
-    assert_eq!(t.ahead(&th, 1).unwrap(), th.key(), "no key of the new policy yet");
+    assert_eq!(
+        t.slice(&th).unwrap(),
+        qlinux_core::leaf::tunables().quantum_ns
+    );
+    assert_eq!(
+        t.ahead(&th, 1).unwrap(),
+        th.key(),
+        "no key of the new policy yet"
+    );
     assert!(!Tree::before(other.key(), th.key()));
 }

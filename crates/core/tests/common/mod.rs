@@ -258,6 +258,9 @@ pub fn check_invariants(t: &RawTree) {
         );
     }
     assert_eq!(nodes, t.nodes, "nodes in use");
+    let awake = |h: &&ffi::Node| h.flags & (ffi::LEAF | ffi::RUNNABLE) == ffi::LEAF | ffi::RUNNABLE;
+    let leaves = t.node[..t.unused as usize].iter().filter(awake).count();
+    assert_eq!(leaves, t.runnable as usize, "runnable leaves");
     for n in (1..t.unused as usize).filter(|&n| used(n)) {
         let h = &t.node[n];
         let [children, runnable, ready, weights] = counts[n];

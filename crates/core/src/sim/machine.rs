@@ -1,0 +1,892 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulated machine.
+
+use super::workload::{Event, Span, Thread as ThreadSpec, Workload};
+use super::SimError;
+use crate::bounds::{Interval, Node, Quantum, Trace};
+use crate::engine::{Engine, ThreadId};
+use crate::{NodeId, Policy};
+use rand::Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What became of a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulation {
+    /// For [`crate::bounds::check`]. Classes come first, in the order of their
+    /// creation; then the threads of leaves that SFQ scheduled all the time.
+    pub trace: Trace,
+    /// Paths of all classes ever created; the root is the first.
+    pub classes: Vec<String>,
+    /// Names of all threads.
+    pub threads: Vec<String>,
+    /// Everything that happened, in order.
+    pub records: Vec<Record>,
+}
+
+/// Something that happened to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// What.
+    pub change: Change,
+    /// When; for service, when it began.
+    pub start_ns: u64,
+    /// When it was over.
+    pub end_ns: u64,
+    /// The server, of service.
+    pub server: Option<u32>,
+    /// Index of its leaf in [`Simulation::classes`].
+    pub class: usize,
+    /// Index in [`Simulation::threads`].
+    pub thread: usize,
+    /// Start tag of the leaf among its siblings, modulo 2^64.
+    pub start_tag: u64,
+}
+
+/// What happened to a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Change {
+    /// It was served, and the quantum ended for one of four reasons.
+    Expired,
+    Preempted,
+    Blocked,
+    Stopped,
+    /// It became runnable.
+    Wake,
+    /// It is no longer runnable, although it was not being served.
+    Leave,
+}
+
+impl Change {
+    /// Whether it is a quantum of service.
+    pub fn is_service(self) -> bool {
+        !matches!(self, Change::Wake | Change::Leave)
+    }
+}
+
+/// Why a service ends; ties at one moment are resolved in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    ServiceEnds { server: usize, token: u64 },
+    Wakes { thread: usize, token: u64 },
+    Happens { event: usize },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not arrived yet, blocked, or suspended.
+    Asleep,
+    Waiting,
+    Served {
+        server: usize,
+    },
+    Gone,
+}
+
+struct Class {
+    path: String,
+    id: Option<NodeId>,
+    parent: Option<usize>,
+    policy: Option<Policy>,
+    suspended: bool,
+    /// It always had this policy and these threads.
+    unchanged: bool,
+}
+
+struct Thread {
+    id: ThreadId,
+    class: usize,
+    state: State,
+    spec: ThreadSpec,
+    rng: ChaCha8Rng,
+    /// Service until it blocks.
+    left_ns: u64,
+    /// Service until it exits.
+    work_ns: u64,
+    /// Next entry of `phases`.
+    phase: usize,
+    /// Beginning of the next period.
+    release_ns: u64,
+    /// It is not blocked: it runs unless suspended.
+    willing: bool,
+    suspended: bool,
+    token: u64,
+    runnable_since: u64,
+    waiting_since: u64,
+    weights: Vec<(u64, u32)>,
+}
+
+struct Service {
+    thread: usize,
+    since_ns: u64,
+    due_ns: u64,
+    preempted: bool,
+    start_tag: u64,
+    token: u64,
+}
+
+/// Time during which something held for a thread, in the class it was in then.
+struct Stay {
+    thread: usize,
+    class: usize,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+pub(super) struct Machine<E: Engine> {
+    engine: E,
+    now: u64,
+    end_ns: u64,
+    quantum_ns: Option<u64>,
+    preempt: bool,
+    events: Vec<Event>,
+    due: BinaryHeap<Reverse<(u64, Due)>>,
+    classes: Vec<Class>,
+    threads: Vec<Thread>,
+    names: Vec<String>,
+    servers: Vec<Option<Service>>,
+    /// Waiting threads: leaf, key when they began to wait, thread; in that order.
+    queue: Vec<(usize, E::Key, usize)>,
+    tokens: u64,
+    runnable: Vec<Stay>,
+    waiting: Vec<Stay>,
+    sim: Simulation,
+}
+
+fn refused(at_ns: u64, what: impl Into<String>) -> impl FnOnce(crate::Error) -> SimError {
+    let what = what.into();
+    move |source| SimError::Refused {
+        at_ns,
+        what,
+        source,
+    }
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl<E: Engine> Machine<E> {
+    pub fn new(workload: &Workload, engine: E) -> Result<Machine<E>, SimError> {
+        let root = Class {
+            path: "/".into(),
+            id: Some(NodeId::ROOT),
+            parent: None,
+            policy: None,
+            suspended: false,
+            unchanged: true,
+        };
+        let trace = Trace {
+            servers: workload.servers,
+            end_ns: workload.duration.0,
+            fresh: true,
+            nodes: vec![Node {
+                name: "/".into(),
+                parent: None,
+                weights: vec![(0, 100)],
+            }],
+            ..Trace::default()
+        };
+        let mut machine = Machine {
+            engine,
+            now: 0,
+            end_ns: workload.duration.0,
+            quantum_ns: workload.quantum.map(|q| q.0),
+            preempt: workload.preempt.unwrap_or(workload.quantum.is_none()),
+            events: workload.events.clone(),
+            due: BinaryHeap::new(),
+            classes: vec![root],
+            threads: Vec::new(),
+            names: Vec::new(),
+            servers: (0..workload.servers).map(|_| None).collect(),
+            queue: Vec::new(),
+            tokens: 0,
+            runnable: Vec::new(),
+            waiting: Vec::new(),
+            sim: Simulation {
+                trace,
+                classes: Vec::new(),
+                threads: Vec::new(),
+                records: Vec::new(),
+            },
+        };
+        for c in &workload.classes {
+            machine.create(&c.path, c.weight, c.leaf)?;
+        }
+        for (i, spec) in workload.threads.iter().enumerate() {
+            for copy in 0..spec.count {
+                let seed = workload.seed ^ ((i as u64) << 32) ^ u64::from(copy);
+                machine.add_thread(spec, copy, seed)?;
+            }
+        }
+        for (event, e) in machine.events.iter().enumerate() {
+            machine
+                .due
+                .push(Reverse((e.at().0, Due::Happens { event })));
+        }
+        Ok(machine)
+    }
+
+    fn class(&self, path: &str) -> Result<usize, SimError> {
+        let found = self
+            .classes
+            .iter()
+            .position(|c| c.id.is_some() && c.path == path);
+        found.ok_or_else(|| {
+            SimError::Invalid(format!("class '{path}' does not exist at {} ns", self.now))
+        })
+    }
+
+    fn thread(&self, name: &str) -> Result<usize, SimError> {
+        let found = self.names.iter().position(|n| n == name);
+        found.ok_or_else(|| SimError::Invalid(format!("thread '{name}' does not exist")))
+    }
+
+    fn create(&mut self, path: &str, weight: u32, leaf: Option<Policy>) -> Result<(), SimError> {
+        let path = path.trim_end_matches('/');
+        let Some((parent, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())
+        else {
+            return Err(SimError::Invalid(format!(
+                "class path '{path}' has no name"
+            )));
+        };
+        if self.class(path).is_ok() {
+            return Err(SimError::Invalid(format!(
+                "class '{path}' ('{name}') exists twice"
+            )));
+        }
+        let parent = self.class(if parent.is_empty() { "/" } else { parent })?;
+        let parent_id = self.classes[parent].id.expect("class() finds what exists");
+        let what = || format!("creating class {path}");
+        let id = self
+            .engine
+            .mknod(parent_id, weight, leaf.is_some())
+            .map_err(refused(self.now, what()))?;
+        if let Some(policy) = leaf {
+            self.engine
+                .set_policy(id, policy)
+                .map_err(refused(self.now, what()))?;
+        }
+        self.classes.push(Class {
+            path: path.into(),
+            id: Some(id),
+            parent: Some(parent),
+            policy: leaf,
+            suspended: false,
+            unchanged: true,
+        });
+        let weights = vec![(self.now, weight)];
+        let node = Node {
+            name: path.into(),
+            parent: Some(parent),
+            weights,
+        };
+        self.sim.trace.nodes.push(node);
+        Ok(())
+    }
+
+    fn add_thread(&mut self, spec: &ThreadSpec, copy: u32, seed: u64) -> Result<(), SimError> {
+        let class = self.class(&spec.class)?;
+        let name = match &spec.name {
+            Some(name) if spec.count == 1 => name.clone(),
+            Some(name) => format!("{name}-{copy}"),
+            None => format!("{}-{}", spec.class, self.names.len()),
+        };
+        if self.names.contains(&name) {
+            return Err(SimError::Invalid(format!("thread '{name}' exists twice")));
+        }
+        let leaf = self.classes[class].id.expect("class() finds what exists");
+        let id = self
+            .engine
+            .spawn(leaf, spec.weight)
+            .map_err(refused(self.now, format!("starting thread {name}")))?;
+        let index = self.threads.len();
+        self.names.push(name);
+        self.threads.push(Thread {
+            id,
+            class,
+            state: State::Asleep,
+            spec: spec.clone(),
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            left_ns: NEVER,
+            work_ns: spec.work.map_or(NEVER, |w| w.0),
+            phase: 0,
+            release_ns: spec.start.0,
+            willing: false,
+            suspended: false,
+            token: 0,
+            runnable_since: 0,
+            waiting_since: 0,
+            weights: vec![(0, spec.weight)],
+        });
+        self.due.push(Reverse((
+            spec.start.0,
+            Due::Wakes {
+                thread: index,
+                token: 0,
+            },
+        )));
+        Ok(())
+    }
+
+    pub fn run(mut self) -> Result<Simulation, SimError> {
+        loop {
+            let next = self.due.peek().map(|&Reverse(next)| next);
+            // Everything of one moment happens before anybody is chosen.
+            if next.is_none_or(|(t, _)| t > self.now) && self.fill()? {
+                continue;
+            }
+            let Some((t, due)) = next.filter(|&(t, _)| t < self.end_ns) else {
+                break;
+            };
+            self.due.pop();
+            self.now = t;
+            self.happen(due)?;
+        }
+        self.finish()
+    }
+
+    fn happen(&mut self, due: Due) -> Result<(), SimError> {
+        match due {
+            Due::ServiceEnds { server, token } => {
+                if self.servers[server]
+                    .as_ref()
+                    .is_some_and(|s| s.token == token)
+                {
+                    self.end_service(server, None)?;
+                }
+            }
+            Due::Wakes { thread, token } => {
+                let th = &mut self.threads[thread];
+                if th.token == token && th.state != State::Gone {
+                    th.willing = true;
+                    self.next_run(thread);
+                    self.arrive(thread)?;
+                }
+            }
+            Due::Happens { event } => {
+                let event = self.events[event].clone();
+                self.apply(&event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, thread: usize, span: Span) -> u64 {
+        self.threads[thread]
+            .rng
+            .random_range(span.least.0..=span.most.0)
+    }
+
+    /// The thread begins a burst: how much service until it blocks?
+    fn next_run(&mut self, thread: usize) {
+        let th = &self.threads[thread];
+        let left_ns = match (&th.spec.phases, th.spec.run) {
+            (Some(phases), _) => phases[th.phase].0,
+            (None, Some(span)) => self.draw(thread, span),
+            (None, None) => NEVER,
+        };
+        let th = &mut self.threads[thread];
+        th.left_ns = left_ns.min(th.work_ns);
+        if let Some(every) = th.spec.every {
+            th.release_ns += every.0;
+        }
+    }
+
+    /// The thread's burst is over: when does the next begin? `None`: it exits.
+    fn next_wake(&mut self, thread: usize) -> Option<u64> {
+        let th = &mut self.threads[thread];
+        if th.work_ns == 0 {
+            return None;
+        }
+        if let Some(phases) = &th.spec.phases {
+            let sleep = phases.get(th.phase + 1)?.0;
+            th.phase += 2;
+            return (th.phase < phases.len()).then_some(self.now + sleep);
+        }
+        if th.spec.every.is_some() {
+            return Some(th.release_ns.max(self.now));
+        }
+        let span = th.spec.sleep.unwrap_or(Span::fixed(0));
+        Some(self.now + self.draw(thread, span))
+    }
+
+    fn record(&mut self, change: Change, thread: usize) -> Result<(), SimError> {
+        let class = self.threads[thread].class;
+        let start_tag = self.start_tag(class);
+        self.sim.records.push(Record {
+            change,
+            start_ns: self.now,
+            end_ns: self.now,
+            server: None,
+            class,
+            thread,
+            start_tag,
+        });
+        Ok(())
+    }
+
+    fn leaf(&self, class: usize) -> NodeId {
+        self.classes[class].id.expect("a class with threads exists")
+    }
+
+    fn start_tag(&self, class: usize) -> u64 {
+        self.engine.start_tag(self.leaf(class)).unwrap_or(0)
+    }
+
+    fn suspended(&self, thread: usize) -> bool {
+        let th = &self.threads[thread];
+        let mut class = Some(th.class);
+        let mut suspended = th.suspended;
+        while let Some(c) = class {
+            suspended |= self.classes[c].suspended;
+            class = self.classes[c].parent;
+        }
+        suspended
+    }
+
+    /// The thread, willing, becomes runnable unless it is suspended.
+    fn arrive(&mut self, thread: usize) -> Result<(), SimError> {
+        let th = &self.threads[thread];
+        if th.state != State::Asleep || !th.willing || self.suspended(thread) {
+            return Ok(());
+        }
+        let id = th.id;
+        let failed = |m: &Self| refused(m.now, format!("waking thread {}", m.names[thread]));
+        self.engine.arrive(id).map_err(failed(self))?;
+        self.threads[thread].runnable_since = self.now;
+        self.record(Change::Wake, thread)?;
+        self.wait(thread)?;
+        self.interrupt(thread)
+    }
+
+    fn wait(&mut self, thread: usize) -> Result<(), SimError> {
+        let id = self.threads[thread].id;
+        let what = format!("queueing thread {}", self.names[thread]);
+        self.engine.wait(id).map_err(refused(self.now, what))?;
+        self.queue
+            .push((self.threads[thread].class, self.engine.key(id), thread));
+        self.threads[thread].state = State::Waiting;
+        self.threads[thread].waiting_since = self.now;
+        Ok(())
+    }
+
+    fn unwait(&mut self, thread: usize) -> Result<(), SimError> {
+        let id = self.threads[thread].id;
+        let what = format!("taking thread {} from its queue", self.names[thread]);
+        self.engine.unwait(id).map_err(refused(self.now, what))?;
+        self.queue.retain(|q| q.2 != thread);
+        let stay = self.stay(thread, self.threads[thread].waiting_since);
+        self.waiting.extend(stay);
+        Ok(())
+    }
+
+    /// A thread woke: may a quantum in service go on? The one that must end first does.
+    fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
+        if !self.preempt || self.servers.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let id = self.threads[waiting].id;
+        let mut first: Option<(u64, usize)> = None;
+        for (server, service) in self.servers.iter().enumerate() {
+            let Some(s) = service else { continue };
+            let running = self.threads[s.thread].id;
+            let ran_ns = self.now - s.since_ns;
+            let left_ns = match self.quantum_ns {
+                Some(fixed) => {
+                    self.precedes(waiting, s.thread, ran_ns)
+                        .map(|yes| if yes { ran_ns } else { fixed })
+                }
+                None => self.engine.quantum_left(id, running, ran_ns),
+            };
+            let left_ns = left_ns.map_err(refused(self.now, "comparing threads"))?;
+            let due_ns = (s.since_ns + left_ns).max(self.now);
+            if due_ns < s.due_ns && first.is_none_or(|f| due_ns < f.0) {
+                first = Some((due_ns, server));
+            }
+        }
+        if let Some((due_ns, server)) = first {
+            self.tokens += 1;
+            let token = self.tokens;
+            let s = self.servers[server]
+                .as_mut()
+                .expect("it was compared above");
+            (s.due_ns, s.token, s.preempted) = (due_ns, token, true);
+            self.plan_end(server);
+        }
+        Ok(())
+    }
+
+    fn precedes(&self, waiting: usize, running: usize, ran_ns: u64) -> crate::Result<bool> {
+        let (w, r) = (&self.threads[waiting], &self.threads[running]);
+        if w.class != r.class {
+            return self
+                .engine
+                .precedes(self.leaf(w.class), self.leaf(r.class), ran_ns);
+        }
+        Ok(E::before(
+            self.engine.key(w.id),
+            self.engine.ahead(r.id, ran_ns)?,
+        ))
+    }
+
+    fn plan_end(&mut self, server: usize) {
+        let s = self.servers[server]
+            .as_ref()
+            .expect("a service is planned while it lasts");
+        let blocks = s.since_ns.saturating_add(self.threads[s.thread].left_ns);
+        let token = s.token;
+        self.due.push(Reverse((
+            s.due_ns.min(blocks),
+            Due::ServiceEnds { server, token },
+        )));
+    }
+
+    /// Gives every idle server somebody who waits; returns whether it gave any.
+    fn fill(&mut self) -> Result<bool, SimError> {
+        let mut any = false;
+        while let Some(server) = self.servers.iter().position(Option::is_none) {
+            let Some(leaf) = self.engine.schedule() else {
+                break;
+            };
+            any = true;
+            let thread = self.first(leaf);
+            self.unwait(thread)?;
+            let (id, class) = (self.threads[thread].id, self.threads[thread].class);
+            let failed = || refused(self.now, "taking a thread into service");
+            self.engine.serve(id).map_err(failed())?;
+            let quantum_ns = match self.quantum_ns {
+                Some(fixed) => fixed,
+                None => self.engine.quantum(id).map_err(failed())?,
+            };
+            self.tokens += 1;
+            self.threads[thread].state = State::Served { server };
+            self.servers[server] = Some(Service {
+                thread,
+                since_ns: self.now,
+                due_ns: self.now.saturating_add(quantum_ns),
+                preempted: false,
+                start_tag: self.start_tag(class),
+                token: self.tokens,
+            });
+            self.plan_end(server);
+        }
+        Ok(any)
+    }
+
+    /// Of the threads that wait in the leaf, the one with the least key.
+    fn first(&self, leaf: NodeId) -> usize {
+        let mut best: Option<&(usize, E::Key, usize)> = None;
+        for q in self
+            .queue
+            .iter()
+            .filter(|q| self.classes[q.0].id == Some(leaf))
+        {
+            if best.is_none_or(|b| E::before(q.1, b.1)) {
+                best = Some(q);
+            }
+        }
+        best.expect("a ready leaf has a waiting thread").2
+    }
+
+    /// The service ends: charges it. `stopped`: the thread is not to go on.
+    fn end_service(&mut self, server: usize, stopped: Option<Change>) -> Result<(), SimError> {
+        let s = self.servers[server]
+            .take()
+            .expect("only a service in progress ends");
+        let (thread, ran_ns) = (s.thread, self.now - s.since_ns);
+        let id = self.threads[thread].id;
+        let failed = |m: &Self| refused(m.now, format!("ending service of {}", m.names[thread]));
+        if ran_ns > 0 {
+            self.engine.charge(id, ran_ns).map_err(failed(self))?;
+        }
+        let th = &mut self.threads[thread];
+        th.left_ns = th
+            .left_ns
+            .saturating_sub(if th.left_ns == NEVER { 0 } else { ran_ns });
+        th.work_ns = th
+            .work_ns
+            .saturating_sub(if th.work_ns == NEVER { 0 } else { ran_ns });
+        let blocks = th.left_ns == 0;
+        let change = match stopped {
+            Some(change) => change,
+            None if blocks => Change::Blocked,
+            None if s.preempted => Change::Preempted,
+            None => Change::Expired,
+        };
+        if ran_ns > 0 {
+            self.serviced(&s, server, change);
+        }
+        let next = if blocks {
+            self.next_wake(thread)
+        } else {
+            Some(self.now)
+        };
+        if blocks && next == Some(self.now) {
+            self.next_run(thread); // the next burst begins without a pause
+        }
+        if stopped.is_none() && next == Some(self.now) {
+            return self.wait(thread);
+        }
+        self.engine.depart(id).map_err(failed(self))?;
+        self.asleep(thread);
+        match next {
+            None => self.exit(thread),
+            Some(t) if t > self.now => {
+                self.sleep_until(thread, t);
+                Ok(())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn sleep_until(&mut self, thread: usize, t: u64) {
+        self.tokens += 1;
+        self.threads[thread].token = self.tokens;
+        self.threads[thread].willing = false;
+        self.due.push(Reverse((
+            t,
+            Due::Wakes {
+                thread,
+                token: self.tokens,
+            },
+        )));
+    }
+
+    fn serviced(&mut self, s: &Service, server: usize, change: Change) {
+        self.sim.records.push(Record {
+            change,
+            start_ns: s.since_ns,
+            end_ns: self.now,
+            server: Some(server as u32),
+            class: self.threads[s.thread].class,
+            thread: s.thread,
+            start_tag: s.start_tag,
+        });
+    }
+
+    /// The thread is no longer runnable.
+    fn asleep(&mut self, thread: usize) {
+        self.threads[thread].state = State::Asleep;
+        let stay = self.stay(thread, self.threads[thread].runnable_since);
+        self.runnable.extend(stay);
+    }
+
+    /// From then until now, if that is any time.
+    fn stay(&self, thread: usize, start_ns: u64) -> Option<Stay> {
+        let class = self.threads[thread].class;
+        let stay = Stay {
+            thread,
+            class,
+            start_ns,
+            end_ns: self.now,
+        };
+        (start_ns < self.now).then_some(stay)
+    }
+
+    fn exit(&mut self, thread: usize) -> Result<(), SimError> {
+        let what = format!("exit of thread {}", self.names[thread]);
+        self.engine
+            .leave(self.threads[thread].id)
+            .map_err(refused(self.now, what))?;
+        self.threads[thread].state = State::Gone;
+        self.threads[thread].willing = false;
+        Ok(())
+    }
+
+    /// The thread stops being runnable, wherever it is.
+    fn stop(&mut self, thread: usize) -> Result<(), SimError> {
+        match self.threads[thread].state {
+            State::Asleep | State::Gone => Ok(()),
+            State::Served { server } => self.end_service(server, Some(Change::Stopped)),
+            State::Waiting => {
+                self.unwait(thread)?;
+                let what = format!("stopping thread {}", self.names[thread]);
+                self.engine
+                    .depart(self.threads[thread].id)
+                    .map_err(refused(self.now, what))?;
+                self.record(Change::Leave, thread)?;
+                self.asleep(thread);
+                Ok(())
+            }
+        }
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<(), SimError> {
+        let now = self.now;
+        match event {
+            Event::Weight { class, weight, .. } => {
+                let c = self.class(class)?;
+                let what = format!("weight of {class}");
+                self.engine
+                    .set_weight(self.leaf(c), *weight)
+                    .map_err(refused(now, what))?;
+                self.sim.trace.nodes[c].weights.push((now, *weight));
+            }
+            Event::ThreadWeight { thread, weight, .. } => {
+                let t = self.thread(thread)?;
+                self.set_thread_weight(t, *weight)?;
+            }
+            Event::Leaf { class, leaf, .. } => {
+                let c = self.class(class)?;
+                let what = format!("leaf scheduler of {class}");
+                self.engine
+                    .set_policy(self.leaf(c), *leaf)
+                    .map_err(refused(now, what))?;
+                self.classes[c].unchanged &= self.classes[c].policy == Some(*leaf);
+                self.classes[c].policy = Some(*leaf);
+            }
+            Event::Suspend { class, thread, .. } => self.suspend(class, thread, true)?,
+            Event::Resume { class, thread, .. } => self.suspend(class, thread, false)?,
+            Event::Create {
+                path, weight, leaf, ..
+            } => self.create(path, *weight, *leaf)?,
+            Event::Delete { class, .. } => {
+                let c = self.class(class)?;
+                let what = format!("deleting {class}");
+                self.engine
+                    .rmnod(self.leaf(c))
+                    .map_err(refused(now, what))?;
+                self.classes[c].id = None;
+            }
+            Event::Move { thread, class, .. } => {
+                let (t, c) = (self.thread(thread)?, self.class(class)?);
+                let what = || format!("moving thread {thread} to {class}");
+                self.stop(t)?;
+                if self.threads[t].state != State::Gone {
+                    let id = self.threads[t].id;
+                    self.classes[self.threads[t].class].unchanged = false;
+                    self.classes[c].unchanged = false;
+                    self.engine.leave(id).map_err(refused(now, what()))?;
+                    self.engine
+                        .join(id, self.leaf(c))
+                        .map_err(refused(now, what()))?;
+                    self.threads[t].class = c;
+                    self.arrive(t)?;
+                }
+            }
+            Event::Exit { thread, .. } => {
+                let t = self.thread(thread)?;
+                self.stop(t)?;
+                if self.threads[t].state != State::Gone {
+                    self.exit(t)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_thread_weight(&mut self, thread: usize, weight: u32) -> Result<(), SimError> {
+        let state = self.threads[thread].state;
+        if state == State::Gone {
+            return Ok(());
+        }
+        // The weight moves the key, so a waiting thread is queued anew.
+        if state == State::Waiting {
+            self.unwait(thread)?;
+        }
+        let what = format!("weight of thread {}", self.names[thread]);
+        let set = self
+            .engine
+            .set_thread_weight(self.threads[thread].id, weight);
+        set.map_err(refused(self.now, what))?;
+        self.threads[thread].weights.push((self.now, weight));
+        if state == State::Waiting {
+            self.wait(thread)?;
+        }
+        Ok(())
+    }
+
+    fn suspend(
+        &mut self,
+        class: &Option<String>,
+        thread: &Option<String>,
+        suspend: bool,
+    ) -> Result<(), SimError> {
+        match (class, thread) {
+            (Some(class), None) => {
+                let c = self.class(class)?;
+                self.classes[c].suspended = suspend;
+            }
+            (None, Some(thread)) => {
+                let t = self.thread(thread)?;
+                self.threads[t].suspended = suspend;
+            }
+            _ => {
+                let what = "suspend and resume name either a class or a thread";
+                return Err(SimError::Invalid(what.into()));
+            }
+        }
+        for t in 0..self.threads.len() {
+            match self.suspended(t) {
+                true => self.stop(t)?,
+                false => self.arrive(t)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Time is up: closes what is open and attributes it to nodes of the trace.
+    fn finish(mut self) -> Result<Simulation, SimError> {
+        self.now = self.end_ns;
+        for server in 0..self.servers.len() {
+            if let Some(s) = self.servers[server].take() {
+                if s.since_ns < self.now {
+                    self.serviced(&s, server, Change::Stopped);
+                }
+            }
+        }
+        for thread in 0..self.threads.len() {
+            let th = &self.threads[thread];
+            let runnable = self.stay(thread, th.runnable_since);
+            let waiting = self.stay(thread, th.waiting_since);
+            if !matches!(th.state, State::Asleep | State::Gone) {
+                self.runnable.extend(runnable);
+            }
+            if th.state == State::Waiting {
+                self.waiting.extend(waiting);
+            }
+        }
+        self.sim.classes = self.classes.iter().map(|c| c.path.clone()).collect();
+        self.sim.threads = std::mem::take(&mut self.names);
+        let own_node = self.thread_nodes();
+        let node = |thread: usize, class: usize| own_node[thread].unwrap_or(class);
+        let interval = |s: &Stay| Interval {
+            node: node(s.thread, s.class),
+            start_ns: s.start_ns,
+            end_ns: s.end_ns,
+        };
+        let trace = &mut self.sim.trace;
+        trace.runnable = self.runnable.iter().map(interval).collect();
+        trace.waiting = self.waiting.iter().map(interval).collect();
+        for r in self.sim.records.iter().filter(|r| r.change.is_service()) {
+            trace.quanta.push(Quantum {
+                node: node(r.thread, r.class),
+                server: r.server.unwrap_or(0),
+                start_ns: r.start_ns,
+                end_ns: r.end_ns,
+                served_ns: r.end_ns - r.start_ns,
+            });
+        }
+        Ok(self.sim)
+    }
+
+    /// Where SFQ scheduled a leaf's threads all the time, they are nodes that
+    /// the bounds apply to: gives each its node, by thread.
+    fn thread_nodes(&mut self) -> Vec<Option<usize>> {
+        let mut own_node = vec![None; self.threads.len()];
+        for (t, th) in self.threads.iter().enumerate() {
+            let class = &self.classes[th.class];
+            if class.policy == Some(Policy::Sfq) && class.unchanged {
+                own_node[t] = Some(self.sim.trace.nodes.len());
+                self.sim.trace.nodes.push(Node {
+                    name: format!("{}:{}", class.path, self.sim.threads[t]),
+                    parent: Some(th.class),
+                    weights: th.weights.clone(),
+                });
+            }
+        }
+        own_node
+    }
+}

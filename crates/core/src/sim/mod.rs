@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A discrete-event simulator of servers, a tree of classes, and threads.
+//!
+//! It is a mechanism in the sense of the kernel's: it keeps the queues of
+//! waiting threads, lets time pass and asks an [`Engine`] for every decision.
+//! [`run`] simulates a [`Workload`], [`main_sim`] is a whole command.
+
+mod machine;
+mod output;
+mod workload;
+
+pub use machine::{Change, Record, Simulation};
+pub use output::{main_sim, Summary, SummaryRow};
+pub use workload::{Class, Event, Ns, Span, Thread, Workload};
+
+use crate::engine::Engine;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why there is no simulation.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// A file cannot be read or written.
+    #[error("{path}: {source}; check that the path is right and accessible")]
+    Io {
+        /// which file
+        path: PathBuf,
+        /// why
+        source: std::io::Error,
+    },
+    /// It is not a workload file.
+    #[error("{what} is no workload, see docs/simulator.md: {source}")]
+    Syntax {
+        /// which file
+        what: String,
+        /// where and why
+        source: Box<toml::de::Error>,
+    },
+    /// The workload asks for something that makes no sense.
+    #[error("{0}; see docs/simulator.md")]
+    Invalid(String),
+    /// The scheduler refused what the workload does.
+    #[error("at {at_ns} ns, {what}: {source}")]
+    Refused {
+        /// simulated time
+        at_ns: u64,
+        /// what was tried
+        what: String,
+        /// why not
+        source: crate::Error,
+    },
+    /// The command line is wrong.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// Simulates a workload with this scheduler, which must be empty.
+pub fn run<E: Engine>(workload: &Workload, engine: E) -> Result<Simulation, SimError> {
+    machine::Machine::new(workload, engine)?.run()
+}
