@@ -13,7 +13,7 @@ use std::process::Stdio;
 pub struct Products {
     /// Programs, without the helpers of the repository.
     pub programs: Vec<PathBuf>,
-    /// Shared libraries.
+    /// The shared library and the customary links to it.
     pub libraries: Vec<PathBuf>,
 }
 
@@ -40,6 +40,7 @@ pub fn release() -> Result<Products> {
     if !status.success() {
         bail!("the build failed: see the compiler's messages above");
     }
+    products.add_library()?;
     Ok(products)
 }
 
@@ -48,19 +49,21 @@ impl Products {
         if message["reason"] != "compiler-artifact" {
             return;
         }
-        let is = |kind: &str| {
-            let kinds = message["target"]["kind"].as_array();
-            kinds.is_some_and(|kinds| kinds.iter().any(|k| k == kind))
-        };
-        if let (true, Some(program)) = (is("bin"), message["executable"].as_str()) {
+        let kinds = message["target"]["kind"].as_array();
+        let is_program = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"));
+        if let (true, Some(program)) = (is_program, message["executable"].as_str()) {
             self.programs.push(program.into());
         }
-        if is("cdylib") {
-            let files = message["filenames"].as_array().into_iter().flatten();
-            let names = files.filter_map(|f| f.as_str());
-            self.libraries
-                .extend(names.filter(|f| f.ends_with(".so")).map(PathBuf::from));
+    }
+
+    /// The C library needs a linker script, which cargo alone does not take.
+    fn add_library(&mut self) -> Result<()> {
+        let folder = target().join("capi");
+        check(command(root().join("capi/build.sh")).arg(&folder))?;
+        for entry in std::fs::read_dir(&folder)? {
+            self.libraries.push(entry?.path());
         }
+        Ok(())
     }
 }
 

@@ -58,14 +58,13 @@ impl Installer {
         symlink(to, &path).with_context(|| format!("{} cannot be made", path.display()))
     }
 
-    /// `libx.so` as libx.so.VERSION with the two customary links to it.
+    /// A shared library, or a link to one, as it is.
     fn library(&self, from: &Path) -> Result<()> {
-        let base = file_name(from);
-        let full = format!("{base}.{VERSION}");
-        let major = VERSION.split('.').next().unwrap_or("0");
-        self.copy(from, &format!("lib/{full}"), 0o755)?;
-        self.link(&full, &format!("lib/{base}.{major}"))?;
-        self.link(&full, &format!("lib/{base}"))
+        let name = format!("lib/{}", file_name(from));
+        match fs::read_link(from) {
+            Ok(target) => self.link(&target.to_string_lossy(), &name),
+            Err(_) => self.copy(from, &name, 0o755),
+        }
     }
 
     fn pkg_config(&self, template: &Path) -> Result<()> {
@@ -159,6 +158,8 @@ pub fn install(products: &Products, prefix: &Path, destdir: &Path, what: Files) 
             to.man_page(page)?;
         }
     }
+    // Where the experiments look for the guest they boot.
+    to.copy(&root().join("vm/run"), "share/qlinux/vm/run", 0o755)?;
     for license in [
         "LICENSE-MIT",
         "LICENSE-APACHE",
