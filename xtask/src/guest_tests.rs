@@ -18,7 +18,7 @@
 
 use crate::build::stage_dir;
 use crate::shell::{command, files, has_extension, root};
-use crate::test::{log_path, show_tail, Options, Tally};
+use crate::test::{log_path, show_failure, Options, Tally};
 use anyhow::{bail, Context, Result};
 use std::fmt;
 use std::fs;
@@ -119,7 +119,7 @@ impl Script {
         fs::write(log_path(&self.name), &text)?;
         tally.note(&self.name, passed, failed, start);
         if failed > 0 {
-            show_tail(&text);
+            show_failure(&text);
         }
         Ok(())
     }

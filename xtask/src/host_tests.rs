@@ -3,7 +3,7 @@
 
 use crate::guest_tests::{tap_counts, Script};
 use crate::shell::{cargo, command};
-use crate::test::{log_path, show_tail, Options, Tally};
+use crate::test::{log_path, show_failure, Options, Tally};
 use anyhow::{Context, Result};
 use regex::Regex;
 use std::fs;
@@ -51,7 +51,7 @@ pub fn cargo_test(tally: &Tally) -> Result<()> {
     if !success {
         // A test program that does not build or crashes has no result line.
         failed = failed.max(1);
-        show_tail(&text);
+        show_failure(&text);
     }
     tally.note(name, passed, failed, start);
     Ok(())
@@ -70,7 +70,7 @@ pub fn run(scripts: &[Script], tally: &Tally) -> Result<()> {
         )?;
         let (passed, failed) = tap_counts(&text, success);
         if failed > 0 {
-            show_tail(&text);
+            show_failure(&text);
         }
         tally.note(&script.name, passed, failed, start);
     }

@@ -13,6 +13,7 @@ mod test;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(about = "Builds, tests, lints and installs QLinux")]
@@ -49,8 +50,8 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
-    match Args::parse().task {
+fn run(task: Task) -> Result<()> {
+    match task {
         Task::Build => build::release().map(drop),
         Task::Stage => build::stage(),
         Task::Test(options) => test::run(&options),
@@ -60,5 +61,24 @@ fn main() -> Result<()> {
             install::install(&build::release()?, &prefix, &destdir, install::Files::All)
         }
         Task::Qlinux { args } => build::run_qlinux(&args),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The tests have said everything, on a last line others look for.
+        Err(error) if error.is::<test::Failed>() => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!(
+                "xtask: {}",
+                error
+                    .chain()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(": ")
+            );
+            ExitCode::FAILURE
+        }
     }
 }

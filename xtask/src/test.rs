@@ -5,6 +5,7 @@ use crate::shell::target;
 use crate::{build, guest_tests, host_tests};
 use anyhow::{bail, Context, Result};
 use clap::Args;
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -29,6 +30,18 @@ impl Options {
         self.filter.as_ref().is_none_or(|part| name.contains(part))
     }
 }
+
+/// Some test failed, as the output tells.
+#[derive(Debug)]
+pub struct Failed;
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not every test passed")
+    }
+}
+
+impl std::error::Error for Failed {}
 
 /// Counts results; tests report from several threads.
 #[derive(Default)]
@@ -70,11 +83,14 @@ pub fn log_path(name: &str) -> PathBuf {
         .join(format!("{}.log", name.replace('/', "-")))
 }
 
-/// Prints the end of a failed test's output.
-pub fn show_tail(text: &str) {
-    const LINES: usize = 40;
+/// Prints what tells most about a failed test: its failed checks, and the end of its output.
+pub fn show_failure(text: &str) {
+    const MOST_CHECKS: usize = 20;
+    const LAST_LINES: usize = 15;
     let lines: Vec<&str> = text.lines().collect();
-    for line in &lines[lines.len().saturating_sub(LINES)..] {
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST_LINES));
+    let checks = before.iter().filter(|line| line.starts_with("not ok "));
+    for line in checks.take(MOST_CHECKS).chain(last) {
         println!("     | {line}");
     }
 }
@@ -105,9 +121,11 @@ pub fn run(options: &Options) -> Result<()> {
     for name in &counts.failures {
         println!("failed: {name}");
     }
-    println!("{} passed, {} failed", counts.passed, counts.failed);
+    let summary = format!("{} passed, {} failed", counts.passed, counts.failed);
+    fs::write(logs.join("summary"), format!("{summary}\n"))?;
+    println!("{summary}");
     if counts.failed > 0 || counts.passed == 0 {
-        bail!("not every test passed");
+        bail!(Failed);
     }
     Ok(())
 }
