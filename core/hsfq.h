@@ -26,8 +26,8 @@
  * it back. Being runnable decides tags and weights; being ready decides who
  * may be chosen.
  *
- * The ready children of a node form a leftist heap, least (start tag, order of
- * arrival) first: insertion and removal, of any node, take O(log children).
+ * The ready children of a node form a binary heap, least (start tag, order of
+ * arrival) first: insertion, removal and a new tag of any node take O(log children).
  *
  * The state is one flat array of nodes named by index: 0 is no node, 1 the
  * root. The caller serialises calls, owns the memory, and counts the time.
@@ -61,18 +61,18 @@ struct hsfq_node {
 	u32 weight;
 	u32 flags;
 	u32 parent;
-	u32 depth;                 /* root: 0 */
-	u32 heap;                  /* inner: ready child with the least start tag */
-	u32 up, left, right, rank; /* place among the ready siblings */
-	u32 children;              /* inner: all children */
-	u32 runnable;              /* inner: runnable children; leaf: runnable threads */
-	u32 weights;               /* sum of the weights of what is runnable */
-	u32 threads;               /* leaf: members, runnable or not */
-	u32 waiting;               /* leaf: runnable threads not in service */
-	u32 policy;                /* leaf: enum leaf_policy */
-	u32 generation;            /* leaf: changes with its policy */
+	u32 depth;                /* root: 0 */
+	u32 heap;                 /* inner: first slot of the heap of its ready children */
+	u32 up, left, right, who; /* the slot it lends to its parent's heap, and who is in it */
+	u32 slot;                 /* the slot it is in itself */
+	u32 children;             /* inner: all children */
+	u32 runnable;             /* inner: runnable children; leaf: runnable threads */
+	u32 weights;              /* sum of the weights of what is runnable */
+	u32 threads;              /* leaf: members, runnable or not */
+	u32 waiting;              /* inner: ready children; leaf: runnable threads not in service */
+	u32 policy;               /* leaf: enum leaf_policy */
+	u32 generation;           /* leaf: changes with its policy */
 	u32 next_free;
-	u32 pad;
 };
 
 struct hsfq_tree {
@@ -98,93 +98,112 @@ CORE_FN bool hsfq_first(hsfq_tree_t *t, u32 a, u32 b)
 	return sfq_before(na->order, nb->order);
 }
 
-CORE_FN u32 hsfq_rank(hsfq_tree_t *t, u32 n)
-{
-	return n ? t->node[n].rank : 0;
-}
-
 /*
- * Restores rank and lean from node n upwards: the left subtree's rank is never
- * below the right one's. Stops where nothing changes; returns the last node
- * looked at.
+ * Slot i of a heap is below slot i / 2^k, k bits shorter: the bits of i, least
+ * first, are the turns on the way from the first slot, 0 left and 1 right.
  */
-CORE_FN u32 hsfq_heap_fix(hsfq_tree_t *t, u32 n, bool whole_path)
+CORE_FN u32 hsfq_slot(hsfq_tree_t *t, u32 parent, u32 i)
 {
-	u32 last = n;
+	u32 s = t->node[parent].heap;
 
-	while (n && CORE_MORE) {
-		hsfq_node_t *h = &t->node[n];
-		u32 left = h->left, right = h->right, rank;
-
-		if (hsfq_rank(t, left) < hsfq_rank(t, right)) {
-			h->left = right;
-			h->right = left;
-		}
-		rank = hsfq_rank(t, h->right) + 1;
-		if (rank == h->rank && !whole_path)
-			return n;
-		h->rank = rank;
-		last = n;
-		n = h->up;
-	}
-	return last;
+	for (; i > 1 && CORE_MORE; i >>= 1)
+		s = i & 1 ? t->node[s].right : t->node[s].left;
+	return s;
 }
 
-/* Merges two heaps along their right spines; returns the new root. */
-CORE_FN u32 hsfq_heap_merge(hsfq_tree_t *t, u32 a, u32 b)
+/* Puts `by`, which may be none, where slot s is linked to the slot above it. */
+CORE_FN void hsfq_relink(hsfq_tree_t *t, u32 parent, u32 s, u32 by)
 {
-	u32 last = HSFQ_NIL;
+	u32 up = t->node[s].up;
 
-	if (!a || !b) {
-		if (a | b)
-			t->node[a | b].up = HSFQ_NIL;
-		return a | b;
-	}
-	while (a && b && CORE_MORE) {
-		if (hsfq_first(t, b, a)) {
-			u32 swap = a;
+	if (!up)
+		t->node[parent].heap = by;
+	else if (t->node[up].left == s)
+		t->node[up].left = by;
+	else
+		t->node[up].right = by;
+}
 
-			a = b;
-			b = swap;
-		}
-		t->node[a].up = last;
-		if (last)
-			t->node[last].right = a;
-		last = a;
-		a = t->node[a].right;
+CORE_FN void hsfq_place(hsfq_tree_t *t, u32 s, u32 n)
+{
+	t->node[s].who = n;
+	t->node[n].slot = s;
+}
+
+/* Node n, which belongs near slot s, finds its place: the others make room. */
+CORE_FN void hsfq_sift(hsfq_tree_t *t, u32 s, u32 n)
+{
+	u32 next, right;
+
+	while ((next = t->node[s].up) && hsfq_first(t, n, t->node[next].who) && CORE_MORE) {
+		hsfq_place(t, s, t->node[next].who);
+		s = next;
 	}
-	t->node[last].right = a | b;
-	if (a | b)
-		t->node[a | b].up = last;
-	return hsfq_heap_fix(t, last, true);
+	while ((next = t->node[s].left) && CORE_MORE) {
+		right = t->node[s].right;
+		if (right && hsfq_first(t, t->node[right].who, t->node[next].who))
+			next = right;
+		if (hsfq_first(t, n, t->node[next].who))
+			break;
+		hsfq_place(t, s, t->node[next].who);
+		s = next;
+	}
+	hsfq_place(t, s, n);
 }
 
 CORE_FN void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
 {
 	hsfq_node_t *h = &t->node[n];
+	u32 i = ++t->node[parent].waiting;
 
-	h->left = h->right = HSFQ_NIL;
-	h->rank = 1;
+	h->left = h->right = h->up = HSFQ_NIL;
 	h->order = ++t->order;
-	t->node[parent].heap = hsfq_heap_merge(t, t->node[parent].heap, n);
+	if (i == 1) {
+		t->node[parent].heap = n;
+	} else {
+		/* The highest bit says nothing, the one below it is the last turn. */
+		u32 up = t->node[parent].heap;
+
+		for (; i > 3 && CORE_MORE; i >>= 1)
+			up = i & 1 ? t->node[up].right : t->node[up].left;
+		if (i & 1)
+			t->node[up].right = n;
+		else
+			t->node[up].left = n;
+		h->up = up;
+	}
+	hsfq_sift(t, n, n);
 }
 
+/* The last slot goes. Who is in it takes n's place, and it replaces slot n,
+ * which leaves together with n. */
 CORE_FN void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
 {
-	u32 up = t->node[n].up;
-	u32 rest = hsfq_heap_merge(t, t->node[n].left, t->node[n].right);
+	hsfq_node_t *h = &t->node[n], *l;
+	u32 last = hsfq_slot(t, parent, t->node[parent].waiting--);
 
-	if (!up) {
-		t->node[parent].heap = rest;
+	l = &t->node[last];
+	hsfq_relink(t, parent, last, HSFQ_NIL);
+	if (l->who != n)
+		hsfq_sift(t, h->slot, l->who);
+	if (last == n)
 		return;
-	}
-	if (t->node[up].left == n)
-		t->node[up].left = rest;
-	else
-		t->node[up].right = rest;
-	if (rest)
-		t->node[rest].up = up;
-	hsfq_heap_fix(t, up, false);
+	hsfq_relink(t, parent, n, last);
+	l->up = h->up;
+	l->left = h->left;
+	l->right = h->right;
+	if (l->left)
+		t->node[l->left].up = last;
+	if (l->right)
+		t->node[l->right].up = last;
+	hsfq_place(t, last, h->who);
+}
+
+/* The ready node's tag has changed: it is the last to arrive with that tag. */
+CORE_FN void hsfq_heap_move(hsfq_tree_t *t, u32 n)
+{
+	t->node[n].order = ++t->order;
+	hsfq_sift(t, t->node[n].slot, n);
 }
 
 /* ---- the paper's four operations --------------------------------------- */
@@ -214,7 +233,7 @@ CORE_FN void hsfq_busy(hsfq_tree_t *t, u32 n)
 		h->flags &= ~HSFQ_READY;
 		hsfq_heap_remove(t, h->parent, n);
 		n = h->parent;
-		if (t->node[n].heap)
+		if (t->node[n].waiting)
 			return;
 	}
 }
@@ -279,9 +298,9 @@ CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
 
 		if (h->flags & HSFQ_LEAF)
 			return n;
-		n = h->heap;
-		if (!n)
+		if (!h->heap)
 			break;
+		n = t->node[h->heap].who;
 		sfq_serve(&h->clock, t->node[n].flow.start);
 	}
 	return HSFQ_NIL;
@@ -294,14 +313,11 @@ CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns)
 
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
-		bool ready = h->flags & HSFQ_READY;
 
-		if (ready)
-			hsfq_heap_remove(t, h->parent, n);
 		sfq_charge(&p->clock, &h->flow, length_ns, h->weight);
 		h->served_ns += length_ns;
-		if (ready)
-			hsfq_heap_insert(t, h->parent, n);
+		if (h->flags & HSFQ_READY)
+			hsfq_heap_move(t, n);
 		n = h->parent;
 	}
 	t->node[HSFQ_ROOT].served_ns += length_ns;
@@ -336,9 +352,9 @@ CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
-		u32 first = t->node[h->parent].heap;
+		u32 itself = h->flags & HSFQ_READY ? 1 : 0;
 
-		if (first && (first != n || h->left))
+		if (t->node[h->parent].waiting > itself)
 			return true;
 		n = h->parent;
 	}
@@ -471,7 +487,6 @@ CORE_FN void hsfq_retire(hsfq_tree_t *t, u32 n)
 CORE_FN int hsfq_set_weight(hsfq_tree_t *t, u32 n, u32 weight)
 {
 	hsfq_node_t *h, *p;
-	bool ready;
 
 	if (!hsfq_valid(t, n))
 		return -CORE_ENOENT;
@@ -481,15 +496,12 @@ CORE_FN int hsfq_set_weight(hsfq_tree_t *t, u32 n, u32 weight)
 	if (h->weight == weight)
 		return 0;
 	p = &t->node[h->parent];
-	ready = h->flags & HSFQ_READY;
-	if (ready)
-		hsfq_heap_remove(t, h->parent, n);
 	sfq_reweight(&p->clock, &h->flow, h->weight, weight);
 	if (h->flags & HSFQ_RUNNABLE)
 		p->weights += weight - h->weight;
 	h->weight = weight;
-	if (ready)
-		hsfq_heap_insert(t, h->parent, n);
+	if (h->flags & HSFQ_READY)
+		hsfq_heap_move(t, n);
 	return 0;
 }
 

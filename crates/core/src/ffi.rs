@@ -50,7 +50,8 @@ pub struct Node {
     pub up: u32,
     pub left: u32,
     pub right: u32,
-    pub rank: u32,
+    pub who: u32,
+    pub slot: u32,
     pub children: u32,
     pub runnable: u32,
     pub weights: u32,
@@ -59,7 +60,6 @@ pub struct Node {
     pub policy: u32,
     pub generation: u32,
     pub next_free: u32,
-    pad: u32,
 }
 
 /// The whole tree: a header and all its nodes.
@@ -153,7 +153,7 @@ fn layout() -> Vec<usize> {
     all.extend(offsets!(Clock: max_finish epoch));
     all.extend(
         offsets!(Node: flow clock order tail served_ns weight flags parent depth heap up
-        left right rank children runnable weights threads waiting policy generation next_free),
+        left right who slot children runnable weights threads waiting policy generation next_free),
     );
     all.extend(offsets!(RawTree: free unused nodes runnable node));
     all.extend(offsets!(RawThread: weight generation left_ns));

@@ -183,37 +183,46 @@ fn before(a: u64, b: u64) -> bool {
     Tree::before(a, b)
 }
 
-/// Checks one ready node's place in its parent's heap; returns the heap's size.
-fn check_heap(t: &RawTree, n: u32, up: u32, parent: u32) -> u32 {
-    if n == 0 {
+/// Checks the heap of a node's ready children from slot `s`, the `i`-th, downwards;
+/// returns its size.
+fn check_heap(t: &RawTree, parent: u32, s: u32, up: u32, i: u32) -> u32 {
+    if s == 0 {
         return 0;
     }
-    let h = &t.node[n as usize];
-    assert_eq!(h.up, up, "node {n}: link up");
-    assert_eq!(
-        h.parent, parent,
-        "node {n} is in the heap of another parent"
-    );
-    assert_ne!(
-        h.flags & ffi::READY,
-        0,
-        "node {n} is in a heap and not ready"
-    );
-    if up != 0 {
-        let u = &t.node[up as usize];
-        let order = (h.flow.start.wrapping_sub(u.flow.start) as i64, h.order);
-        assert!(
-            order > (0, u.order),
-            "node {n} comes before {up}, which is above it"
+    let slot = &t.node[s as usize];
+    let who = &t.node[slot.who as usize];
+    for (n, node) in [(s, slot), (slot.who, who)] {
+        assert_eq!(
+            node.parent, parent,
+            "node {n} is in the heap of another parent"
+        );
+        assert_ne!(
+            node.flags & ffi::READY,
+            0,
+            "node {n} is in a heap and not ready"
         );
     }
-    let rank = |n: u32| if n == 0 { 0 } else { t.node[n as usize].rank };
+    assert_eq!(who.slot, s, "node {} is in two slots", slot.who);
+    assert_eq!(slot.up, up, "slot {s}: link up");
     assert!(
-        rank(h.left) >= rank(h.right),
-        "node {n}: the heap leans to the right"
+        i <= t.node[parent as usize].waiting,
+        "slot {s} is the {i}-th: not balanced"
     );
-    assert_eq!(h.rank, rank(h.right) + 1, "node {n}: rank");
-    1 + check_heap(t, h.left, n, parent) + check_heap(t, h.right, n, parent)
+    if up != 0 {
+        let above = &t.node[t.node[up as usize].who as usize];
+        let order = (
+            who.flow.start.wrapping_sub(above.flow.start) as i64,
+            who.order,
+        );
+        assert!(
+            order > (0, above.order),
+            "node {} comes before who is above it",
+            slot.who
+        );
+    }
+    let top = 1 << (31 - i.leading_zeros());
+    let left = check_heap(t, parent, slot.left, s, i + top);
+    1 + left + check_heap(t, parent, slot.right, s, i + 2 * top)
 }
 
 /// Everything that must hold in a tree between operations.
@@ -265,7 +274,7 @@ pub fn check_invariants(t: &RawTree) {
         let h = &t.node[n];
         let [children, runnable, ready, weights] = counts[n];
         assert_eq!(h.children, children, "node {n}: children");
-        let in_heap = check_heap(t, h.heap, 0, n as u32);
+        let in_heap = check_heap(t, n as u32, h.heap, 0, 1);
         assert_eq!(
             in_heap, ready,
             "node {n}: the heap holds other than the ready children"
