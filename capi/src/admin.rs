@@ -51,7 +51,10 @@ pub(crate) struct Thread {
 pub(crate) unsafe fn admin(id: c_int, cmd: c_int, args: *mut c_void) -> Outcome {
     let changes = matches!(cmd, SET_WEIGHT | SET_LEAF | SET_THREAD);
     if !changes && !matches!(cmd, GET_WEIGHT | GET_LEAF | GET_INFO | GET_THREAD) {
-        return refuse(Errno::EINVAL, format!("command {cmd} is not known: see hsfq_admin(3)"));
+        return refuse(
+            Errno::EINVAL,
+            format!("command {cmd} is not known: see hsfq_admin(3)"),
+        );
     }
     // What is wrong whatever the state is refused first.
     let (mut settings, mut thread_weight) = (Settings::default(), None);
@@ -64,7 +67,11 @@ pub(crate) unsafe fn admin(id: c_int, cmd: c_int, args: *mut c_void) -> Outcome 
             _ => {}
         }
     }
-    let classes = if changes { Classes::lock()? } else { Classes::open()? };
+    let classes = if changes {
+        Classes::lock()?
+    } else {
+        Classes::open()?
+    };
     let path = path_of(&classes.fs, id)?;
     if let Some(weight) = thread_weight {
         // SAFETY: as above.
@@ -88,9 +95,16 @@ pub(crate) unsafe fn admin(id: c_int, cmd: c_int, args: *mut c_void) -> Outcome 
             _ => {
                 let info = args.cast::<Info>();
                 if (*info).size as usize != size_of::<Info>() {
-                    return refuse(Errno::EINVAL, "struct hsfq_info has another size: set its member `size`, or recompile");
+                    return refuse(
+                        Errno::EINVAL,
+                        "struct hsfq_info has another size: set its member `size`, or recompile",
+                    );
                 }
-                let flags = if classes.fs.kind(&path) == Kind::Threaded { crate::THREADED as u32 } else { 0 };
+                let flags = if classes.fs.kind(&path) == Kind::Threaded {
+                    crate::THREADED as u32
+                } else {
+                    0
+                };
                 *info = Info {
                     size: (*info).size,
                     weight,

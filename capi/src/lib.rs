@@ -28,12 +28,18 @@ pub(crate) type Outcome<T = c_int> = Result<T, Refusal>;
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
-        Refusal { errno: error.errno(), sentence: error.to_string() }
+        Refusal {
+            errno: error.errno(),
+            sentence: error.to_string(),
+        }
     }
 }
 
 pub(crate) fn refuse<T>(errno: Errno, sentence: impl Into<String>) -> Outcome<T> {
-    Err(Refusal { errno, sentence: sentence.into() })
+    Err(Refusal {
+        errno,
+        sentence: sentence.into(),
+    })
 }
 
 thread_local! {
@@ -42,10 +48,16 @@ thread_local! {
 
 /// Runs a call the C way: -1 and errno, and no panic crosses the border.
 fn answer(call: impl FnOnce() -> Outcome) -> c_int {
-    let outcome = catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or_else(|_| refuse(Errno::EIO, "libqlinux failed inside: report this as a fault of the library"));
+    let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        refuse(
+            Errno::EIO,
+            "libqlinux failed inside: report this as a fault of the library",
+        )
+    });
     outcome.unwrap_or_else(|refusal| {
-        MESSAGE.with(|message| *message.borrow_mut() = CString::new(refusal.sentence).unwrap_or_default());
+        MESSAGE.with(|message| {
+            *message.borrow_mut() = CString::new(refusal.sentence).unwrap_or_default()
+        });
         refusal.errno.set();
         -1
     })
@@ -55,11 +67,19 @@ fn answer(call: impl FnOnce() -> Outcome) -> c_int {
 /// `text` is NULL or a C string that lives as long as the result is used.
 unsafe fn string<'a>(text: *const c_char, what: &str) -> Outcome<&'a str> {
     if text.is_null() {
-        return refuse(Errno::EFAULT, format!("{what} is a null pointer: pass a string"));
+        return refuse(
+            Errno::EFAULT,
+            format!("{what} is a null pointer: pass a string"),
+        );
     }
     // SAFETY: not null, so a C string by this function's contract.
     let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().or_else(|_| refuse(Errno::EINVAL, format!("{what} is not UTF-8: choose another name")))
+    text.to_str().or_else(|_| {
+        refuse(
+            Errno::EINVAL,
+            format!("{what} is not UTF-8: choose another name"),
+        )
+    })
 }
 
 /// Path of the node with this id. An id is the cgroup's number in the kernel,
@@ -70,13 +90,24 @@ pub(crate) fn path_of(fs: &Hierarchy, id: c_int) -> Outcome<ClassPath> {
         Ok(id) => fs.path_of(id),
         Err(_) => None,
     };
-    found.map_or_else(|| refuse(Errno::ENOENT, format!("node {id} does not exist: look it up with hsfq_parse()")), Ok)
+    found.map_or_else(
+        || {
+            refuse(
+                Errno::ENOENT,
+                format!("node {id} does not exist: look it up with hsfq_parse()"),
+            )
+        },
+        Ok,
+    )
 }
 
 fn id_of(fs: &Hierarchy, path: &ClassPath) -> Outcome {
     c_int::try_from(fs.id(path)?).or_else(|_| {
         // Two thousand million cgroup files were created since boot.
-        refuse(Errno::EOVERFLOW, format!("the number of class {path} does not fit an int: use the qlinux command"))
+        refuse(
+            Errno::EOVERFLOW,
+            format!("the number of class {path} does not fit an int: use the qlinux command"),
+        )
     })
 }
 
@@ -96,27 +127,54 @@ pub unsafe extern "C" fn hsfq_mknod(
         // SAFETY: passed on.
         let name = unsafe { string(name, "the name") }?;
         if name.is_empty() || name.contains('/') {
-            return refuse(Errno::EINVAL, format!("'{name}' is no name of one node: give it without /"));
+            return refuse(
+                Errno::EINVAL,
+                format!("'{name}' is no name of one node: give it without /"),
+            );
         }
         if flag & !(LEAF | THREADED) != 0 {
-            return refuse(Errno::EINVAL, format!("flag {flag} is not known: combine HSFQ_LEAF and HSFQ_THREADED"));
+            return refuse(
+                Errno::EINVAL,
+                format!("flag {flag} is not known: combine HSFQ_LEAF and HSFQ_THREADED"),
+            );
         }
         if flag & LEAF == 0 && sid != 0 {
-            return refuse(Errno::EINVAL, "an inner node takes no leaf scheduler: pass HSFQ_LEAF or sid 0");
+            return refuse(
+                Errno::EINVAL,
+                "an inner node takes no leaf scheduler: pass HSFQ_LEAF or sid 0",
+            );
         }
         let weight = Weight::new(weight.into())?;
         let leaf = leaf(sid)?;
         let classes = Classes::lock()?;
         let path = path_of(&classes.fs, parent)?.join(name)?;
-        let settings = Settings { weight: Some(weight), leaf: Some(leaf) };
-        classes.add(&path, &New { settings, parents: false, threaded: flag & THREADED != 0 })?;
+        let settings = Settings {
+            weight: Some(weight),
+            leaf: Some(leaf),
+        };
+        classes.add(
+            &path,
+            &New {
+                settings,
+                parents: false,
+                threaded: flag & THREADED != 0,
+            },
+        )?;
         id_of(&classes.fs, &path).inspect_err(|_| drop(class::delete(&classes.fs, &path)))
     })
 }
 
 pub(crate) fn leaf(sid: c_int) -> Outcome<Leaf> {
     let leaf = u32::try_from(sid).ok().and_then(Leaf::from_number);
-    leaf.map_or_else(|| Err(Error::UnknownLeaf { name: sid.to_string() }.into()), Ok)
+    leaf.map_or_else(
+        || {
+            Err(Error::UnknownLeaf {
+                name: sid.to_string(),
+            }
+            .into())
+        },
+        Ok,
+    )
 }
 
 /// `hsfq_rmnod(3)`
@@ -124,7 +182,10 @@ pub(crate) fn leaf(sid: c_int) -> Outcome<Leaf> {
 pub extern "C" fn hsfq_rmnod(id: c_int, mode: c_int) -> c_int {
     answer(|| {
         if mode != RM_EMPTY {
-            return refuse(Errno::EINVAL, format!("mode {mode} is not known: pass HSFQ_RM_EMPTY"));
+            return refuse(
+                Errno::EINVAL,
+                format!("mode {mode} is not known: pass HSFQ_RM_EMPTY"),
+            );
         }
         let _lock = Lock::take()?;
         let fs = Hierarchy::discover()?;
@@ -148,7 +209,11 @@ pub extern "C" fn hsfq_join_node(id: c_int) -> c_int {
 /// `hsfq_move(3)`
 #[no_mangle]
 pub extern "C" fn hsfq_move(pid: pid_t, id: c_int) -> c_int {
-    let pid = if pid == 0 { nix::unistd::getpid().as_raw() } else { pid };
+    let pid = if pid == 0 {
+        nix::unistd::getpid().as_raw()
+    } else {
+        pid
+    };
     answer(|| move_to(id, Member::Process(pid)))
 }
 
@@ -176,7 +241,12 @@ pub unsafe extern "C" fn hsfq_parse(name: *const c_char, hint: c_int) -> c_int {
         let name = unsafe { string(name, "the name") }?;
         let fs = Hierarchy::discover()?;
         let path = match name {
-            "" => return refuse(Errno::ENOENT, "the name is empty: give a path such as /best-effort/user1"),
+            "" => {
+                return refuse(
+                    Errno::ENOENT,
+                    "the name is empty: give a path such as /best-effort/user1",
+                )
+            }
             absolute if absolute.starts_with('/') => absolute.parse()?,
             relative => path_of(&fs, hint)?.join(relative)?,
         };
@@ -198,7 +268,13 @@ pub unsafe extern "C" fn hsfq_path(id: c_int, path: *mut c_char, size: usize) ->
             return refuse(Errno::EFAULT, "the buffer is a null pointer: pass one");
         }
         if bytes.len() >= size {
-            return refuse(Errno::ERANGE, format!("the path needs {} bytes: pass a larger buffer", bytes.len() + 1));
+            return refuse(
+                Errno::ERANGE,
+                format!(
+                    "the path needs {} bytes: pass a larger buffer",
+                    bytes.len() + 1
+                ),
+            );
         }
         // SAFETY: the buffer holds the bytes and the NUL.
         unsafe {
@@ -217,7 +293,10 @@ pub unsafe extern "C" fn hsfq_path(id: c_int, path: *mut c_char, size: usize) ->
 pub unsafe extern "C" fn hsfq_admin(id: c_int, cmd: c_int, args: *mut c_void) -> c_int {
     answer(|| {
         if args.is_null() {
-            return refuse(Errno::EFAULT, "the argument is a null pointer: pass what the command takes");
+            return refuse(
+                Errno::EFAULT,
+                "the argument is a null pointer: pass what the command takes",
+            );
         }
         // SAFETY: passed on.
         unsafe { admin::admin(id, cmd, args) }

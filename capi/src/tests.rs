@@ -14,26 +14,56 @@ fn errno_of(call: impl FnOnce() -> c_int) -> Errno {
 
 fn message() -> String {
     // SAFETY: hsfq_errmsg returns a C string.
-    unsafe { CStr::from_ptr(hsfq_errmsg()) }.to_str().unwrap().to_string()
+    unsafe { CStr::from_ptr(hsfq_errmsg()) }
+        .to_str()
+        .unwrap()
+        .to_string()
 }
 
 #[test]
 fn wrong_arguments() {
     // SAFETY: null pointers and C strings are what the calls take.
     unsafe {
-        assert_eq!(errno_of(|| hsfq_mknod(std::ptr::null(), 0, 100, 0, 0)), Errno::EFAULT);
-        assert_eq!(errno_of(|| hsfq_mknod(c"a/b".as_ptr(), 0, 100, 0, 0)), Errno::EINVAL);
-        assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, 64, 0)), Errno::EINVAL);
-        assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, 0, 1)), Errno::EINVAL);
+        assert_eq!(
+            errno_of(|| hsfq_mknod(std::ptr::null(), 0, 100, 0, 0)),
+            Errno::EFAULT
+        );
+        assert_eq!(
+            errno_of(|| hsfq_mknod(c"a/b".as_ptr(), 0, 100, 0, 0)),
+            Errno::EINVAL
+        );
+        assert_eq!(
+            errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, 64, 0)),
+            Errno::EINVAL
+        );
+        assert_eq!(
+            errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, 0, 1)),
+            Errno::EINVAL
+        );
         for weight in [0, 10_001, c_uint::MAX] {
-            assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, weight, 0, 0)), Errno::ERANGE);
+            assert_eq!(
+                errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, weight, 0, 0)),
+                Errno::ERANGE
+            );
             assert!(message().contains("10000"), "{}", message());
         }
-        assert_eq!(errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, LEAF, 99)), Errno::EINVAL);
-        assert_eq!(errno_of(|| hsfq_admin(0, 1, std::ptr::null_mut())), Errno::EFAULT);
+        assert_eq!(
+            errno_of(|| hsfq_mknod(c"a".as_ptr(), 0, 100, LEAF, 99)),
+            Errno::EINVAL
+        );
+        assert_eq!(
+            errno_of(|| hsfq_admin(0, 1, std::ptr::null_mut())),
+            Errno::EFAULT
+        );
         let mut value: c_int = 0;
-        assert_eq!(errno_of(|| hsfq_admin(0, 99, std::ptr::from_mut(&mut value).cast())), Errno::EINVAL);
-        assert_eq!(errno_of(|| hsfq_admin(0, 2, std::ptr::from_mut(&mut value).cast())), Errno::ERANGE);
+        assert_eq!(
+            errno_of(|| hsfq_admin(0, 99, std::ptr::from_mut(&mut value).cast())),
+            Errno::EINVAL
+        );
+        assert_eq!(
+            errno_of(|| hsfq_admin(0, 2, std::ptr::from_mut(&mut value).cast())),
+            Errno::ERANGE
+        );
         assert_eq!(errno_of(|| hsfq_parse(std::ptr::null(), 0)), Errno::EFAULT);
     }
     assert_eq!(errno_of(|| hsfq_rmnod(0, 7)), Errno::EINVAL);
@@ -45,14 +75,21 @@ fn header_map_and_manual_agree() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let names = |file: &str, end: char| -> BTreeSet<String> {
         let text = std::fs::read_to_string(here.join(file)).unwrap();
-        let words = text.split(|c: char| c.is_whitespace() || c == '*').filter(|w| w.starts_with("hsfq_"));
-        words.filter_map(|w| w.split_once(end).map(|(name, _)| name.to_string())).collect()
+        let words = text
+            .split(|c: char| c.is_whitespace() || c == '*')
+            .filter(|w| w.starts_with("hsfq_"));
+        words
+            .filter_map(|w| w.split_once(end).map(|(name, _)| name.to_string()))
+            .collect()
     };
     let mut declared = names("include/qlinux.h", '(');
     declared.remove("hsfq_errmsg()"); // in the head comment
     assert_eq!(declared, names("libqlinux.map", ';'));
     for name in declared {
-        assert!(here.join(format!("man/{name}.3")).is_file(), "man/{name}.3 is missing");
+        assert!(
+            here.join(format!("man/{name}.3")).is_file(),
+            "man/{name}.3 is missing"
+        );
     }
 }
 

@@ -70,7 +70,7 @@ pub enum Command {
     Trace(Trace),
     /// Write man pages or completions
     #[command(subcommand, hide = true)]
-    Gen(Gen),
+    Generate(Generate),
 }
 
 #[derive(Subcommand)]
@@ -220,16 +220,16 @@ pub struct Trace {
 }
 
 #[derive(Subcommand)]
-pub enum Gen {
+pub enum Generate {
     /// Man pages, section 1
     Man {
         /// Where to
         directory: PathBuf,
     },
-    /// Completions for bash, zsh and fish
+    /// A completion, to standard output
     Completions {
-        /// Where to
-        directory: PathBuf,
+        /// For which shell
+        shell: clap_complete::Shell,
     },
 }
 

@@ -6,7 +6,7 @@ mod args;
 mod check;
 mod class;
 mod cpu;
-mod gen;
+mod generate;
 mod run;
 mod trace;
 
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
         Command::Class(command) => class::class(&command, json),
         Command::Run(options) => run::run(&options),
         Command::Trace(options) => trace::trace(&options, json),
-        Command::Gen(what) => gen::generate(&what),
+        Command::Generate(what) => generate::generate(&what),
     };
     outcome.unwrap_or_else(|failure| failure.report(json))
 }

@@ -267,15 +267,11 @@ impl Hierarchy {
 
     /// Makes a new class threaded, which cannot be taken back.
     pub fn make_threaded(&self, path: &ClassPath) -> Result<()> {
-        self.write(path, "cgroup.type", "threaded").map_err(|e| Error::NotMovable {
-            what: "the new class".into(),
-            path: path.to_string(),
-            why: format!(
-                "it cannot be threaded ({}), because its parent divides more than the CPU or holds domain classes with \
-                 processes; choose another parent",
-                words(&e)
-            ),
-        })
+        self.write(path, "cgroup.type", "threaded")
+            .map_err(|e| Error::NotThreaded {
+                path: path.to_string(),
+                why: words(&e),
+            })
     }
 
     /// The domain to which a threaded class belongs: the nearest class above it

@@ -93,6 +93,11 @@ pub enum Error {
         path: String,
         why: String,
     },
+    #[error(
+        "class {path} cannot be threaded ({why}): its parent must divide nothing but the CPU and \
+         have no other classes with processes below it; choose another parent"
+    )]
+    NotThreaded { path: String, why: String },
 
     #[error(
         "no cgroup v2 hierarchy is mounted: mount one with `mount -t cgroup2 none /sys/fs/cgroup`"
@@ -147,9 +152,11 @@ impl Error {
             | TraceBusy { .. } => Errno::EBUSY,
             TreeFull { .. } => Errno::ENOSPC,
             NotLoaded | Ended { .. } | NoProcess { .. } | NoThread { .. } => Errno::ESRCH,
-            NoSchedExt { .. } | NoCpuController { .. } | NotMovable { .. } | NoTrace => {
-                Errno::EOPNOTSUPP
-            }
+            NoSchedExt { .. }
+            | NoCpuController { .. }
+            | NotMovable { .. }
+            | NotThreaded { .. }
+            | NoTrace => Errno::EOPNOTSUPP,
             Version { .. } => Errno::EPROTO,
             ThreadElsewhere { .. } => Errno::EXDEV,
             Load { .. } | Attach { .. } | Bpf { .. } => Errno::EIO,

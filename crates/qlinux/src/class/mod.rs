@@ -139,6 +139,7 @@ impl<S: Scheduler> Classes<S> {
 
     fn add_one<'a>(&'a self, path: &ClassPath, threaded: bool, undo: &mut Undo<'a>) -> Result<()> {
         let fs = &self.fs;
+        self.require_divisible(path, threaded)?;
         fs.create(path)?;
         let created = path.clone();
         undo.push(move || drop(fs.remove(&created)));
@@ -153,6 +154,24 @@ impl<S: Scheduler> Classes<S> {
             }
         }
         self.node(path).map(drop)
+    }
+
+    /// The kernel would make a domain class below one with processes, and call
+    /// it invalid: nothing could enter it.
+    fn require_divisible(&self, path: &ClassPath, threaded: bool) -> Result<()> {
+        let parent = path.parent().unwrap_or_else(ClassPath::root);
+        let occupied = self
+            .fs
+            .processes(&parent)
+            .is_ok_and(|pids| !pids.is_empty());
+        if parent.is_root() || threaded || !occupied {
+            return Ok(());
+        }
+        let members = self.fs.members(&parent);
+        Err(Error::Occupied {
+            path: parent.to_string(),
+            members,
+        })
     }
 
     /// Its node in the scheduler.

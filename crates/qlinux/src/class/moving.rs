@@ -39,6 +39,7 @@ impl<S: Scheduler> Classes<S> {
     pub fn move_to(&self, path: &ClassPath, members: &[Member]) -> Result<()> {
         self.fs.require(path)?;
         self.node(path)?;
+        self.require_enterable(path, members)?;
         let mut undo = Undo::new();
         for &member in members {
             let places = places(&self.fs, member)?;
@@ -49,6 +50,22 @@ impl<S: Scheduler> Classes<S> {
         }
         undo.keep();
         Ok(())
+    }
+
+    /// The kernel lets a process into a class with empty domain classes below
+    /// it, and calls those invalid from then on.
+    fn require_enterable(&self, path: &ClassPath, members: &[Member]) -> Result<()> {
+        let children = self.fs.children(path)?;
+        let spoiled = children
+            .iter()
+            .any(|child| self.fs.kind(child) == Kind::Domain);
+        match members.first() {
+            Some(member) if spoiled && !path.is_root() && self.fs.divides_cpu(path) => {
+                let busy = io::Error::from_raw_os_error(Errno::EBUSY as i32);
+                Err(explain(&self.fs, path, *member, busy))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -46,37 +46,38 @@ pub fn show<S: Scheduler>(
 ) -> Result<Vec<Shown>> {
     fs.require(from)?;
     let Some(interval) = interval else {
-        return snapshot(fs, scheduler, from);
+        let all = snapshot(fs, scheduler, from)?;
+        return Ok(all.into_iter().map(|(class, _)| class).collect());
     };
-    let started = Instant::now();
     let before: HashMap<_, _> = snapshot(fs, scheduler, from)?
         .into_iter()
-        .map(|class| (class.path, class.served_ns))
+        .map(|(class, at)| (class.path, (class.served_ns, at)))
         .collect();
     std::thread::sleep(interval);
-    let elapsed_ns = started.elapsed().as_nanos() as f64;
     let mut after = snapshot(fs, scheduler, from)?;
-    for class in &mut after {
-        let (then, now) = (
-            before.get(&class.path).copied().flatten().unwrap_or(0),
-            class.served_ns,
-        );
-        class.received_cpus = now.map(|now| now.saturating_sub(then) as f64 / elapsed_ns);
+    for (class, at) in &mut after {
+        let (Some(now), Some((then, since))) = (class.served_ns, before.get(&class.path)) else {
+            continue;
+        };
+        let received_ns = now.saturating_sub(then.unwrap_or(0)) as f64;
+        class.received_cpus = Some(received_ns / (*at - *since).as_nanos().max(1) as f64);
     }
-    Ok(after)
+    Ok(after.into_iter().map(|(class, _)| class).collect())
 }
 
+/// Each class, and when it was looked at.
 fn snapshot<S: Scheduler>(
     fs: &Hierarchy,
     scheduler: Option<&S>,
     from: &ClassPath,
-) -> Result<Vec<Shown>> {
+) -> Result<Vec<(Shown, Instant)>> {
+    let look = |path| one(fs, scheduler, path).map(|class| (class, Instant::now()));
     let mut all = depth_first(fs, from)
         .into_iter()
-        .map(|path| one(fs, scheduler, path))
+        .map(look)
         .collect::<Result<Vec<_>>>()?;
     // One that was deleted meanwhile is not there.
-    all.retain(|class| fs.exists(&class.path));
+    all.retain(|(class, _)| fs.exists(&class.path));
     Ok(all)
 }
 
