@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ops.c - random operations on the tree and its leaves, for libFuzzer
+ *
+ * The input is a program: a byte that chooses the tree, then an operation and
+ * its arguments each, in bytes. Like every mechanism it keeps the queues of
+ * waiting threads, and never does what the headers say a caller must not. After
+ * each operation everything that must hold is checked, by linear searches that
+ * share nothing with the code they check. The first byte chooses
+ *
+ *   a small tree   of at most SMALL nodes, all of it checked each time
+ *   a full tree    all HSFQ_NODES in use, checked at the end
+ *
+ * and where on the circle of tags it begins. Run it with core/fuzz/run.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../quantum.h"
+
+enum { SMALL = 48, THREADS = 48, SERVERS = 4 };
+
+enum state { NOBODY, ASLEEP, WAITING, SERVED };
+
+struct thread {
+	struct leaf_thread lt;
+	enum state state;
+	u32 leaf;
+	u64 key;  /* when it began to wait */
+	u64 turn; /* FIFO among equal keys */
+};
+
+static struct hsfq_tree tree;
+static struct thread threads[THREADS];
+static u64 turns;
+static u32 served;
+static bool full;
+
+static const uint8_t *input;
+static size_t left;
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "ops.c:%d: not true: %s\n", __LINE__, #condition);         \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static u32 byte(void)
+{
+	if (!left)
+		return 0;
+	left--;
+	return *input++;
+}
+
+static u32 word(void)
+{
+	u32 low = byte();
+
+	return low | byte() << 8;
+}
+
+/* Mostly plausible, sometimes nothing or more than anything. */
+static u64 length(void)
+{
+	u32 b = byte();
+
+	switch (b >> 5) {
+	case 0:
+		return b & 31;
+	case 1:
+		return SFQ_LENGTH_MAX_NS - (b & 31);
+	case 2:
+		return ~0ULL >> (b & 31);
+	default:
+		return 1 + (u64)(b & 31) * word() * 13;
+	}
+}
+
+static u32 weight(void)
+{
+	u32 w = word();
+
+	switch (w & 3) {
+	case 0:
+		return w >> 2; /* may be out of range */
+	case 1:
+		return 1;
+	default:
+		return 1 + (w >> 2) % SFQ_WEIGHT_MAX;
+	}
+}
+
+/* Mostly one that exists. */
+static u32 some_node(void)
+{
+	u32 n = word();
+
+	return n & 15 ? 1 + (n >> 4) % (tree.unused - 1) : n >> 4;
+}
+
+static u32 some_leaf(void)
+{
+	u32 i, n = some_node();
+
+	for (i = 0; i < tree.unused; i++, n++)
+		if (hsfq_valid(&tree, n % tree.unused) &&
+		    (tree.node[n % tree.unused].flags & HSFQ_LEAF))
+			return n % tree.unused;
+	return HSFQ_NIL;
+}
+
+static struct thread *some_thread(enum state state)
+{
+	u32 i, first = byte();
+
+	for (i = 0; i < THREADS; i++)
+		if (threads[(first + i) % THREADS].state == state)
+			return &threads[(first + i) % THREADS];
+	return NULL;
+}
+
+/* ---- what must hold ---------------------------------------------------- */
+
+/* Returns the size of the heap from slot s, the i-th, downwards. */
+static u32 check_heap(u32 parent, u32 s, u32 up, u32 i)
+{
+	struct hsfq_node *slot = &tree.node[s], *who, *above;
+	u32 top = 1;
+
+	if (!s)
+		return 0;
+	CHECK(s < HSFQ_NODES && slot->who < HSFQ_NODES);
+	who = &tree.node[slot->who];
+	CHECK((slot->flags & HSFQ_READY) && slot->parent == parent);
+	CHECK((who->flags & HSFQ_READY) && who->parent == parent);
+	CHECK(who->slot == s && slot->up == up && i <= tree.node[parent].waiting);
+	if (up) {
+		above = &tree.node[tree.node[up].who];
+		CHECK(!sfq_before(who->flow.start, above->flow.start));
+		CHECK(who->flow.start != above->flow.start || above->order < who->order);
+	}
+	while (top <= i / 2)
+		top *= 2;
+	return 1 + check_heap(parent, slot->left, s, i + top) +
+	       check_heap(parent, slot->right, s, i + 2 * top);
+}
+
+static void check_node(u32 n)
+{
+	struct hsfq_node *h = &tree.node[n], *p = &tree.node[h->parent];
+
+	if (n != HSFQ_ROOT) {
+		CHECK(hsfq_valid(&tree, h->parent) && !(p->flags & HSFQ_LEAF));
+		CHECK(h->depth == p->depth + 1 && h->depth <= HSFQ_DEPTH_MAX);
+		CHECK(h->weight >= SFQ_WEIGHT_MIN && h->weight <= SFQ_WEIGHT_MAX);
+		CHECK(h->flow.rem < SFQ_WEIGHT_MAX);
+		CHECK(!(h->flags & HSFQ_READY) || (h->flags & HSFQ_RUNNABLE));
+		CHECK(!(h->flags & HSFQ_RUNNABLE) == !h->runnable);
+		CHECK(!(h->flags & HSFQ_READY) == !h->waiting);
+		if (h->flags & HSFQ_RUNNABLE) {
+			s64 gap = h->flow.start - p->clock.vtime;
+
+			CHECK(gap < 1LL << 60 && gap > -(1LL << 60));
+		}
+	}
+	if (h->flags & HSFQ_LEAF)
+		CHECK(!h->heap && !h->children);
+	else
+		CHECK(!h->threads && check_heap(n, h->heap, 0, 1) == h->waiting);
+}
+
+static void check_tree(void)
+{
+	static u32 children[HSFQ_NODES], runnable[HSFQ_NODES], weights[HSFQ_NODES];
+	u32 n, nodes = 0, leaves = 0, unused = 0;
+	struct hsfq_node *h;
+
+	memset(children, 0, tree.unused * sizeof(u32));
+	memset(runnable, 0, tree.unused * sizeof(u32));
+	memset(weights, 0, tree.unused * sizeof(u32));
+	for (n = 1; n < tree.unused; n++) {
+		h = &tree.node[n];
+		if (!(h->flags & HSFQ_USED))
+			continue;
+		check_node(n);
+		nodes++;
+		children[h->parent]++;
+		if (h->flags & HSFQ_RUNNABLE) {
+			runnable[h->parent]++;
+			weights[h->parent] += h->weight;
+			leaves += !!(h->flags & HSFQ_LEAF);
+		}
+	}
+	CHECK(nodes == tree.nodes && leaves == tree.runnable);
+	for (n = 1; n < tree.unused; n++) {
+		h = &tree.node[n];
+		if (!(h->flags & HSFQ_USED) || (h->flags & HSFQ_LEAF))
+			continue;
+		CHECK(h->children == children[n]);
+		CHECK(h->runnable == runnable[n] && h->weights == weights[n]);
+	}
+	for (n = tree.free; n; n = tree.node[n].next_free) {
+		CHECK(!tree.node[n].flags && unused < HSFQ_NODES);
+		unused++;
+	}
+	CHECK(nodes + unused + 1 == tree.unused);
+}
+
+static void check_threads(void)
+{
+	u32 i, k;
+
+	for (i = 0; i < THREADS; i++) {
+		u32 members = 0, runnable = 0, waiting = 0, weights = 0;
+		struct hsfq_node *l = &tree.node[threads[i].leaf];
+
+		if (threads[i].state == NOBODY)
+			continue;
+		CHECK(hsfq_valid(&tree, threads[i].leaf) && (l->flags & HSFQ_LEAF));
+		for (k = 0; k < THREADS; k++) {
+			if (threads[k].state == NOBODY || threads[k].leaf != threads[i].leaf)
+				continue;
+			members++;
+			waiting += threads[k].state == WAITING;
+			if (threads[k].state == ASLEEP)
+				continue;
+			runnable++;
+			weights += threads[k].lt.weight;
+		}
+		CHECK(l->threads == members && l->runnable == runnable);
+		CHECK(l->waiting == waiting && l->weights == weights);
+	}
+}
+
+/* The chosen leaf has the least tag at every level. */
+static void check_choice(u32 leaf)
+{
+	u32 n, c;
+
+	for (n = leaf; n != HSFQ_ROOT; n = tree.node[n].parent) {
+		u32 parent = tree.node[n].parent;
+
+		CHECK(tree.node[n].flags & HSFQ_READY);
+		CHECK(!sfq_before(tree.node[parent].clock.vtime, tree.node[n].flow.start));
+		for (c = 1; c < tree.unused; c++)
+			if (c != n && tree.node[c].parent == parent &&
+			    (tree.node[c].flags & HSFQ_READY))
+				CHECK(hsfq_first(&tree, n, c));
+	}
+}
+
+/* ---- the mechanism ----------------------------------------------------- */
+
+static void wait_begin(struct thread *th)
+{
+	leaf_wait(&tree, th->leaf);
+	th->state = WAITING;
+	th->key = th->lt.flow.start;
+	th->turn = ++turns;
+}
+
+static void wait_end(struct thread *th, enum state next)
+{
+	leaf_unwait(&tree, th->leaf);
+	th->state = next;
+}
+
+static void dispatch(void)
+{
+	struct thread *first = NULL;
+	struct quantum q;
+	u32 i, leaf = hsfq_schedule(&tree);
+
+	if (!leaf) {
+		CHECK(!tree.node[HSFQ_ROOT].waiting);
+		return;
+	}
+	check_choice(leaf);
+	for (i = 0; i < THREADS; i++) {
+		struct thread *th = &threads[i];
+
+		if (th->state != WAITING || th->leaf != leaf)
+			continue;
+		if (!first || sfq_before(th->key, first->key) ||
+		    (th->key == first->key && th->turn < first->turn))
+			first = th;
+	}
+	CHECK(first);
+	wait_end(first, SERVED);
+	leaf_serve(&tree, leaf, &first->lt);
+	served++;
+	q = quantum_of(&tree, leaf, &first->lt);
+	CHECK(q.length_ns >= QUANTUM_MIN_NS && q.length_ns <= QUANTUM_ALONE_NS);
+}
+
+static void finish(struct thread *th, u64 length_ns, bool sleep)
+{
+	u64 told = leaf_ahead(&tree.node[th->leaf], &th->lt, length_ns);
+	bool stranger = leaf_stranger(&tree.node[th->leaf], &th->lt);
+
+	leaf_charge(&tree, th->leaf, &th->lt, length_ns);
+	CHECK(stranger || told == th->lt.flow.start);
+	served--;
+	th->state = ASLEEP;
+	if (sleep)
+		leaf_depart(&tree, th->leaf, &th->lt);
+	else
+		wait_begin(th);
+}
+
+static void stop(struct thread *th)
+{
+	if (th->state == SERVED) {
+		finish(th, 1000, true);
+	} else if (th->state == WAITING) {
+		wait_end(th, ASLEEP);
+		leaf_depart(&tree, th->leaf, &th->lt);
+	}
+}
+
+/* The longest quanta, one after the other: tags go round the circle. */
+static void run_long(u32 rounds)
+{
+	u32 i;
+
+	for (i = 0; i < THREADS; i++)
+		if (threads[i].state == SERVED)
+			finish(&threads[i], 1000, false);
+	while (rounds--) {
+		dispatch();
+		for (i = 0; i < THREADS; i++)
+			if (threads[i].state == SERVED)
+				finish(&threads[i], SFQ_LENGTH_MAX_NS, false);
+	}
+}
+
+static void new_thread(struct thread *th, u32 leaf)
+{
+	memset(th, 0, sizeof(*th));
+	th->leaf = leaf;
+	th->state = ASLEEP;
+	leaf_join(&tree, leaf, &th->lt);
+	if (leaf_set_weight(&tree, leaf, &th->lt, weight(), false))
+		leaf_set_weight(&tree, leaf, &th->lt, SFQ_WEIGHT_DEFAULT, false);
+}
+
+static void move(struct thread *th, u32 leaf)
+{
+	enum state state = th->state;
+	u32 from = th->leaf;
+
+	stop(th);
+	/* In this order: a retired leaf goes with its last thread. */
+	leaf_join(&tree, leaf, &th->lt);
+	th->leaf = leaf;
+	leaf_leave(&tree, from);
+	if (state != ASLEEP) {
+		leaf_arrive(&tree, leaf, &th->lt);
+		wait_begin(th);
+	}
+}
+
+static void thread_operation(u32 op)
+{
+	struct thread *th = some_thread(op % 4);
+	u32 leaf = some_leaf();
+
+	if (!th || !leaf)
+		return;
+	switch (th->state) {
+	case NOBODY:
+		new_thread(th, leaf);
+		return;
+	case ASLEEP:
+		leaf_arrive(&tree, th->leaf, &th->lt);
+		wait_begin(th);
+		return;
+	case WAITING:
+		if (op & 4)
+			stop(th);
+		else
+			move(th, leaf);
+		return;
+	case SERVED:
+		finish(th, length(), op & 4);
+		return;
+	}
+}
+
+static void ask(void)
+{
+	struct thread *waits = some_thread(WAITING), *runs = some_thread(SERVED);
+	u32 a = some_leaf(), b = some_leaf();
+
+	if (!a || !b)
+		return;
+	CHECK(hsfq_share(&tree, a, QUANTUM_PERIOD_MAX_NS) <= QUANTUM_PERIOD_MAX_NS);
+	hsfq_precedes(&tree, a, b, length());
+	hsfq_contended(&tree, b);
+	if (waits && runs)
+		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length());
+}
+
+static void operate(void)
+{
+	u32 op = byte(), n = some_node();
+	struct thread *th;
+
+	switch (op >> 4) {
+	case 0:
+		if (full || tree.nodes < SMALL)
+			hsfq_mknod(&tree, n, weight(), op & 1 ? HSFQ_LEAF : 0);
+		break;
+	case 1:
+		if (op & 8)
+			hsfq_retire(&tree, n);
+		else
+			hsfq_rmnod(&tree, n);
+		break;
+	case 2:
+		if (n != HSFQ_NIL)
+			hsfq_set_weight(&tree, n, weight());
+		break;
+	case 3:
+		n = some_leaf();
+		if (n)
+			leaf_set_policy(&tree, n, op % 5);
+		break;
+	case 4:
+		th = some_thread(op % 4);
+		if (th && th->state != NOBODY)
+			leaf_set_weight(&tree, th->leaf, &th->lt, weight(), th->state != ASLEEP);
+		break;
+	case 5:
+		ask();
+		break;
+	case 6:
+		if (!full)
+			run_long(op & 15 ? byte() / 8 : byte() * 16);
+		break;
+	case 7:
+	case 8:
+	case 9:
+	case 10:
+		if (served < SERVERS)
+			dispatch();
+		break;
+	default:
+		thread_operation(op);
+	}
+}
+
+static void set_up(void)
+{
+	u32 b = byte(), n, inner;
+
+	/* What was used last time, which costs less than all of it. */
+	memset(tree.node, 0, tree.unused * sizeof(tree.node[0]));
+	memset(&tree, 0, offsetof(struct hsfq_tree, node));
+	memset(threads, 0, sizeof(threads));
+	turns = served = 0;
+	full = (b & 15) == 15;
+	hsfq_init(&tree);
+	tree.node[HSFQ_ROOT].clock.vtime = (u64)b << 56 | (b & 16 ? ~0ULL >> 12 : 0);
+	tree.node[HSFQ_ROOT].clock.max_finish = tree.node[HSFQ_ROOT].clock.vtime;
+	if (!full)
+		return;
+	inner = hsfq_mknod(&tree, HSFQ_ROOT, 100, 0);
+	for (n = 0; hsfq_mknod(&tree, n & 1 ? inner : HSFQ_ROOT, 1 + n % 100, HSFQ_LEAF) > 0; n++)
+		;
+	CHECK(tree.nodes == HSFQ_NODES - 1);
+}
+
+/* Everything can be taken apart again, whatever happened. */
+static void tear_down(void)
+{
+	u32 n, before;
+
+	for (n = 0; n < THREADS; n++) {
+		if (threads[n].state == NOBODY)
+			continue;
+		stop(&threads[n]);
+		leaf_leave(&tree, threads[n].leaf);
+	}
+	CHECK(!hsfq_schedule(&tree) && !tree.runnable);
+	do {
+		before = tree.nodes;
+		for (n = tree.unused - 1; n > HSFQ_ROOT; n--)
+			hsfq_rmnod(&tree, n);
+	} while (tree.nodes < before);
+	CHECK(tree.nodes == 1);
+	check_tree();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	input = data;
+	left = size;
+	set_up();
+	while (left) {
+		operate();
+		if (!full)
+			check_tree();
+		check_threads();
+	}
+	check_tree();
+	tear_down();
+	return 0;
+}
