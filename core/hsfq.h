@@ -368,14 +368,15 @@ CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
  */
 CORE_FN bool hsfq_precedes(hsfq_tree_t *t, u32 waiting, u32 running, u64 ran_ns)
 {
-	u32 w = waiting, r = running;
+	u32 w = waiting, r = running, rem;
 
 	while (w > HSFQ_ROOT && r > HSFQ_ROOT && w != r && CORE_MORE) {
 		hsfq_node_t *hw = &t->node[w], *hr = &t->node[r];
 
 		if (hw->parent == hr->parent)
 			return sfq_before(hw->flow.start,
-					  sfq_finish(&hr->flow, ran_ns, hr->weight));
+					  sfq_finish(&t->node[hr->parent].clock, &hr->flow, ran_ns,
+						     hr->weight, &rem));
 		if (hw->depth >= hr->depth)
 			w = hw->parent;
 		if (hr->depth >= hw->depth)

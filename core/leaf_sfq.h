@@ -20,7 +20,9 @@ CORE_FN void leaf_sfq_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 
 CORE_FN u64 leaf_sfq_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
 {
-	return sfq_finish(&th->flow, length_ns, th->weight);
+	u32 rem;
+
+	return sfq_finish(&l->clock, &th->flow, length_ns, th->weight, &rem);
 }
 
 /* A thread of average weight gets the full quantum, a lighter one less. */

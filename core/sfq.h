@@ -22,7 +22,10 @@
  *   t 115      B returns, S_B = max{v = 50, F_B = 20} = 50; 1:2 again
  *
  * With several servers v(t) is the greatest start tag taken into service, and
- * the bounds are those of SFQ(D).
+ * the bounds are those of SFQ(D). A flow that cannot use its share, as a single
+ * thread with most of the weight, falls behind v(t) then. It is owed at most
+ * SFQ_LAG_NS of service for that; otherwise it could keep all others away for as
+ * long as it likes, once it can use more. With one server nobody falls behind.
  *
  * Arithmetic. A tag counts 1/1024 ns of service per unit of weight, modulo
  * 2^64. The remainder of every division is carried to the flow's next
@@ -50,6 +53,9 @@ enum {
 /* In units times its weight: a flow that seems further ahead of v(t) than this
  * slept while v(t) went round. */
 #define SFQ_AHEAD_MAX (1ULL << 61)
+
+/* The most that is owed to a flow which could not use its share. */
+#define SFQ_LAG_NS 20000000ULL
 
 struct sfq_flow {
 	u64 start; /* S of the quantum requested or in service; F while asleep */
@@ -117,25 +123,34 @@ CORE_FN void sfq_serve(struct sfq_clock CORE_MEM *c, u64 start)
 	sfq_advance(c, start);
 }
 
-/* F = S + l / w, if a quantum of this length ended now. */
-CORE_FN u64 sfq_finish(struct sfq_flow CORE_MEM *f, u64 length_ns, u32 weight)
+/* F = S + l / w, if a quantum of this length ended now; `rem` is left over. */
+CORE_FN u64 sfq_finish(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
+		       u32 weight, u32 *rem)
 {
+	u64 units, finish, least;
+
 	if (length_ns > SFQ_LENGTH_MAX_NS)
 		length_ns = SFQ_LENGTH_MAX_NS;
-	return f->start + ((length_ns << SFQ_SHIFT) + f->rem) / weight;
+	units = (length_ns << SFQ_SHIFT) + f->rem;
+	finish = f->start + units / weight;
+	*rem = units % weight;
+	if (!sfq_before(finish, c->vtime))
+		return finish;
+	least = c->vtime - sfq_virtual(SFQ_LAG_NS, weight);
+	if (!sfq_before(finish, least))
+		return finish;
+	*rem = 0;
+	return least;
 }
 
 /* A quantum of this length has ended: its finish tag is the next start tag. */
 CORE_FN void sfq_charge(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
 			u32 weight)
 {
-	u64 units;
+	u32 rem;
 
-	if (length_ns > SFQ_LENGTH_MAX_NS)
-		length_ns = SFQ_LENGTH_MAX_NS;
-	units = (length_ns << SFQ_SHIFT) + f->rem;
-	f->start += units / weight;
-	f->rem = units % weight;
+	f->start = sfq_finish(c, f, length_ns, weight, &rem);
+	f->rem = rem;
 	c->max_finish = sfq_max(c->max_finish, f->start);
 }
 

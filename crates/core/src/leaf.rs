@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The numbers of core/leaf.h and core/quantum.h, which say why they are what they are.
+/// The numbers of core/sfq.h, core/leaf.h and core/quantum.h, which say why they are what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tunables {
@@ -25,6 +25,8 @@ pub struct Tunables {
     pub alone_ns: u64,
     /// Service a thread may have before one that wakes takes over.
     pub peace_ns: u64,
+    /// The most service owed to a flow that could not use its share (core/sfq.h).
+    pub lag_ns: u64,
 }
 
 /// What core/ was compiled with.

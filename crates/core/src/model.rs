@@ -34,18 +34,21 @@ impl Flow {
         Flow { base, served_ns: 0 }
     }
 
-    /// The finish tag after `length_ns` more, which is the next start tag.
-    fn finish(&self, length_ns: u64, weight: u32) -> i128 {
-        let served_ns = self.served_ns + i128::from(length_ns.min(LENGTH_MAX_NS));
-        self.base + (served_ns << TAG_SHIFT).div_euclid(i128::from(weight))
-    }
-
     fn start(&self, weight: u32) -> i128 {
-        self.finish(0, weight)
+        self.base + (self.served_ns << TAG_SHIFT).div_euclid(i128::from(weight))
     }
 
-    fn charge(&mut self, length_ns: u64) {
-        self.served_ns += i128::from(length_ns.min(LENGTH_MAX_NS));
+    /// The flow after `length_ns` more: its finish tag is the next start tag.
+    /// More than `lag_ns` of service behind v is not owed to it.
+    fn served(&self, length_ns: u64, weight: u32, v: i128, lag_ns: u64) -> Flow {
+        let served_ns = self.served_ns + i128::from(length_ns.min(LENGTH_MAX_NS));
+        let flow = Flow { served_ns, ..*self };
+        let least = v - (i128::from(lag_ns) << TAG_SHIFT) / i128::from(weight);
+        if flow.start(weight) < least {
+            Flow::at(least)
+        } else {
+            flow
+        }
     }
 
     /// S = max{ v, F }
@@ -332,6 +335,13 @@ impl Model {
         member.regime == Some(self.at(leaf).regime)
     }
 
+    fn member_served(&self, leaf: usize, member: &Member, length_ns: u64) -> Flow {
+        let v = self.at(leaf).clock.v;
+        member
+            .flow
+            .served(length_ns, member.weight, v, self.tunables.lag_ns)
+    }
+
     /// The thread, runnable and a member of the leaf, asks for service.
     fn request(&mut self, th: usize, leaf: usize) {
         let Node {
@@ -488,8 +498,15 @@ impl Engine for Model {
 
     fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {
         for n in self.path(self.find_leaf(leaf)?) {
-            self.at_mut(n).flow.charge(length_ns);
-            let (finish, parent) = (self.start(n), self.at(n).parent);
+            let Node {
+                parent,
+                weight,
+                flow,
+                ..
+            } = *self.at(n);
+            let v = self.at(parent).clock.v;
+            self.at_mut(n).flow = flow.served(length_ns, weight, v, self.tunables.lag_ns);
+            let finish = self.start(n);
             self.at_mut(parent).clock.finished(finish);
             if self.at(n).ready {
                 self.enter(n);
@@ -524,7 +541,9 @@ impl Engine for Model {
         let parted = w.iter().rev().zip(r.iter().rev()).find(|(a, b)| a != b);
         Ok(parted.is_some_and(|(&a, &b)| {
             let b = self.at(b);
-            self.start(a) < b.flow.finish(ran_ns, b.weight)
+            let v = self.at(b.parent).clock.v;
+            let served = b.flow.served(ran_ns, b.weight, v, self.tunables.lag_ns);
+            self.start(a) < served.start(b.weight)
         }))
     }
 
@@ -642,7 +661,10 @@ impl Engine for Model {
             return Ok(());
         }
         match self.at(leaf).policy {
-            Policy::Sfq | Policy::Ts => self.members[th.0].flow.charge(length_ns),
+            Policy::Sfq | Policy::Ts => {
+                let flow = self.member_served(leaf, &self.members[th.0], length_ns);
+                self.members[th.0].flow = flow;
+            }
             Policy::Rr if length_ns >= left_ns => self.request(th.0, leaf),
             Policy::Rr => self.members[th.0].left_ns -= length_ns,
             Policy::Fifo => {}
@@ -720,7 +742,9 @@ impl Engine for Model {
         let (leaf, member) = self.runnable(th)?;
         Ok(match member.under {
             _ if !self.knows(leaf, member) => self.key(th),
-            Policy::Sfq | Policy::Ts => member.flow.finish(length_ns, member.weight),
+            Policy::Sfq | Policy::Ts => self
+                .member_served(leaf, member, length_ns)
+                .start(member.weight),
             Policy::Rr if length_ns >= member.left_ns => self.at(leaf).last_place + 1,
             Policy::Rr | Policy::Fifo => member.place,
         })

@@ -25,6 +25,7 @@ const u64 qcore_tunables[] = {
 	QUANTUM_MIN_NS,
 	QUANTUM_ALONE_NS,
 	QUANTUM_PEACE_NS,
+	SFQ_LAG_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Corners where the core once went wrong, each by name.
 
+use qlinux_core::engine::Core;
+use qlinux_core::sim::{run, Workload};
 use qlinux_core::{NodeId, Policy, Thread, Tree, LENGTH_MAX_NS};
 
 /// Runs the only awake leaf, of weight 1, for `rounds` of the longest quanta.
@@ -149,4 +151,35 @@ fn a_thread_from_before_a_change_of_policy_gets_a_whole_quantum() {
         "no key of the new policy yet"
     );
     assert!(!Tree::before(other.key(), th.key()));
+}
+
+/// A single thread with most of the weight cannot use its share of four
+/// processors. When others join it, the class must not claim what it could not
+/// use: the other class would wait for 17 s.
+#[test]
+fn a_class_is_not_owed_what_it_could_not_use() {
+    let text = "
+        duration = '3s'
+        servers = 4
+        class = [
+            { path = '/heavy', weight = 2300, leaf = 'sfq' },
+            { path = '/light', weight = 100, leaf = 'sfq' },
+        ]
+        thread = [
+            { class = '/heavy' },
+            { class = '/heavy', count = 4, start = '1s' },
+            { class = '/light', count = 6 },
+        ]
+    ";
+    let workload: Workload = text.parse().unwrap();
+    let simulation = run(&workload, Core::new()).unwrap();
+    let (mut last_ns, mut gap_ns) = (0, 0);
+    for r in simulation.records.iter().filter(|r| r.change.is_service()) {
+        if simulation.classes[r.class] == "/light" {
+            gap_ns = gap_ns.max(r.start_ns.saturating_sub(last_ns));
+            last_ns = last_ns.max(r.end_ns);
+        }
+    }
+    gap_ns = gap_ns.max(simulation.trace.end_ns - last_ns);
+    assert!(gap_ns < 100_000_000, "/light waits {gap_ns} ns");
 }
