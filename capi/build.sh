@@ -14,7 +14,8 @@ out=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/../target}
 
-cargo build --release --locked --quiet --manifest-path "$here/Cargo.toml"
+# The packages that `make` builds, so that nothing is compiled twice.
+cargo build --release --locked --quiet --workspace --exclude xtask --manifest-path "$here/../Cargo.toml"
 # Only what the map names stays; the rest of the archive is collected.
 "${CC:-cc}" -shared -o "$out/libqlinux.so.1.0" \
 	-Wl,-soname,libqlinux.so.1 -Wl,--version-script="$here/libqlinux.map" \

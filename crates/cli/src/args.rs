@@ -68,6 +68,9 @@ pub enum Command {
     /// Write the scheduler's trace as CSV
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
+    /// Reproduce the papers' experiments, with figures
+    #[command(subcommand, after_help = LAB_EXAMPLES)]
+    Lab(qlinux_lab::cli::LabCommand),
     /// Write man pages or completions
     #[command(subcommand, hide = true)]
     Generate(Generate),
@@ -232,6 +235,14 @@ pub enum Generate {
         shell: clap_complete::Shell,
     },
 }
+
+const LAB_EXAMPLES: &str = "\
+Examples:
+  qlinux lab list
+  qlinux lab run fig5a
+  qlinux lab report
+
+On a machine whose kernel cannot do it, or without root, the experiments run in the guest.";
 
 const ADD_EXAMPLES: &str = "\
 Examples:

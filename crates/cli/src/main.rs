@@ -12,6 +12,7 @@ mod trace;
 
 use args::{Cli, Command};
 use clap::Parser;
+use nix::sys::signal::{self, SigHandler, Signal};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -118,6 +119,12 @@ fn main() -> ExitCode {
         Command::Class(command) => class::class(&command, json),
         Command::Run(options) => run::run(&options),
         Command::Trace(options) => trace::trace(&options, json),
+        Command::Lab(command) => {
+            // It prints as it goes; a reader that has seen enough ends it.
+            // SAFETY: the default action runs no code of ours.
+            let _ = unsafe { signal::signal(Signal::SIGPIPE, SigHandler::SigDfl) };
+            qlinux_lab::cli::main(command).map_err(|e| Failure::refused(format!("{e:#}")))
+        }
         Command::Generate(what) => generate::generate(&what),
     };
     outcome.unwrap_or_else(|failure| failure.report(json))

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: cli-ejection
+# description: the kernel ends the scheduler; the reason is kept and shown, and the next start works
+# cpus: 1
+# timeout: 200
+# allow-ejection: yes
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+
+ended='ended by the kernel at 20.*SysRq|ended by the kernel at 20.*sysrq'
+check up qlinux up cpu
+check add qlinux class add /a
+echo S >/proc/sysrq-trigger
+for ((i = 0; i < 100; i++)); do
+	[[ $(cat /sys/kernel/sched_ext/state) == disabled ]] && break
+	sleep 0.05
+done
+like status "$(qlinux status)" "$ended"
+like status-json "$(qlinux status --json | tr -d '\n')" '"state": "ejected".*"kind": 67'
+refused add-after 1 'H-SFQ was ended by the kernel \(.*\); start it again' qlinux class add /x
+like show-after "$(qlinux class show)" 'not loaded'
+like up-again "$(qlinux up cpu)" "$ended"
+like status-again "$(qlinux status)" 'H-SFQ schedules'
+like still-there "$(qlinux class show /a)" '/a +100 +ts'
+
+echo S >/proc/sysrq-trigger
+sleep 1
+like down-after "$(qlinux down cpu)" "$ended"
+like status-after "$(qlinux status)" 'not loaded'
+refused down-again 1 'not loaded' qlinux down cpu
+check del qlinux class del /a
+finish
