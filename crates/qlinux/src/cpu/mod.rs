@@ -271,6 +271,7 @@ fn start(settings: &object::Settings) -> Result<()> {
         let pin = match name.as_str() {
             "cgroups" => pins::CGROUPS,
             "hsfq_trace" => pins::TRACE,
+            "timers" => pins::TIMERS,
             _ if name.ends_with(".bss") => pins::BSS,
             _ if name.ends_with(".rodata") => pins::RODATA,
             _ => continue,

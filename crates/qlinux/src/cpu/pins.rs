@@ -22,6 +22,8 @@ pub const BSS: &str = "bss";
 pub const RODATA: &str = "rodata";
 pub const CGROUPS: &str = "cgroups";
 pub const TRACE: &str = "trace";
+/// The kernel cancels the timers of a map that only programs hold on to.
+pub const TIMERS: &str = "timers";
 
 /// Path of a pin.
 pub fn path(name: &str) -> PathBuf {
