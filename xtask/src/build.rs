@@ -86,7 +86,12 @@ pub fn stage() -> Result<()> {
     if tests.is_dir() {
         let to = stage.join("usr/lib/qlinux/tests");
         std::fs::create_dir_all(&to)?;
-        check(command("cp").arg("-rT").arg(tests).arg(to))?;
+        check(command("cp").arg("-rT").arg(&tests).arg(&to))?;
+        check(
+            command(tests.join("capi/build.sh"))
+                .arg(target().join("capi"))
+                .arg(to.join("capi/table1")),
+        )?;
     }
     Ok(())
 }
