@@ -7,25 +7,21 @@
 
 #include "quantum.h"
 
-#define NODE_FIELDS(X)                                                                     \
-	X(flow) X(clock) X(order) X(tail) X(served_ns) X(weight) X(flags) X(parent) X(depth) \
-	X(heap) X(up) X(left) X(right) X(who) X(slot) X(children) X(runnable) X(weights) X(threads) \
-	X(waiting) X(policy) X(generation) X(next_free)
+#define NODE_FIELDS(X)                                                                             \
+	X(flow)                                                                                    \
+	X(clock) X(order) X(tail) X(served_ns) X(weight) X(flags) X(parent) X(depth) X(heap) X(up) \
+		X(left) X(right) X(who) X(slot) X(children) X(runnable) X(weights) X(threads)      \
+			X(waiting) X(policy) X(generation) X(next_free)
 
 #define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
 
 /* struct Tunables in leaf.rs, in its order. */
 const u64 qcore_tunables[] = {
-	LEAF_QUANTUM_NS,
-	LEAF_RR_QUANTUM_NS,
-	LEAF_TS_CREDIT_NS,
-	QUANTUM_PERIOD_MIN_NS,
-	QUANTUM_PERIOD_MAX_NS,
-	QUANTUM_PERIOD_LEAF_NS,
-	QUANTUM_MIN_NS,
-	QUANTUM_ALONE_NS,
-	QUANTUM_PEACE_NS,
-	SFQ_LAG_NS,
+	LEAF_QUANTUM_NS,       LEAF_RR_QUANTUM_NS,
+	LEAF_TS_CREDIT_NS,     QUANTUM_PERIOD_MIN_NS,
+	QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS,
+	QUANTUM_MIN_NS,        QUANTUM_ALONE_NS,
+	QUANTUM_PEACE_NS,      SFQ_LAG_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */
@@ -39,8 +35,7 @@ const size_t qcore_layout[] = {
 	offsetof(struct sfq_flow, epoch),
 	offsetof(struct sfq_clock, max_finish),
 	offsetof(struct sfq_clock, epoch),
-	NODE_FIELDS(NODE_OFFSET)
-	offsetof(struct hsfq_tree, free),
+	NODE_FIELDS(NODE_OFFSET) offsetof(struct hsfq_tree, free),
 	offsetof(struct hsfq_tree, unused),
 	offsetof(struct hsfq_tree, nodes),
 	offsetof(struct hsfq_tree, runnable),
