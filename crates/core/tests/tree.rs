@@ -7,7 +7,7 @@ use common::{check_invariants, Pair};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::engine::Engine;
-use qlinux_core::{Error, NodeId, Tree, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX};
+use qlinux_core::{Error, NodeId, Thread, Tree, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -331,4 +331,30 @@ fn every_node_can_be_used_and_used_again() {
     assert_eq!(t.nodes(), 2);
     check_invariants(t.raw());
     assert!(t.mknod_inner(inner, 1).is_ok());
+}
+
+#[test]
+fn a_retired_branch_goes_with_its_last_thread() {
+    let mut t = Tree::new();
+    let outer = t.mknod_inner(NodeId::ROOT, 1).unwrap();
+    let inner = t.mknod_inner(outer, 1).unwrap();
+    let leaf = t.mknod_leaf(inner, 1).unwrap();
+    let mut th = Thread::new(100).unwrap();
+    t.join(leaf, &mut th).unwrap();
+    for n in [outer, inner, leaf] {
+        t.retire(n).unwrap();
+    }
+    assert_eq!(t.nodes(), 4);
+    t.arrive(&mut th).unwrap();
+    t.wait(&mut th).unwrap();
+    assert_eq!(
+        t.schedule(),
+        Some(leaf),
+        "retired classes are served to the end"
+    );
+    t.unwait(&mut th).unwrap();
+    t.depart(&mut th).unwrap();
+    t.leave(&mut th).unwrap();
+    assert_eq!(t.nodes(), 1);
+    check_invariants(t.raw());
 }
