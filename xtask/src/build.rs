@@ -90,7 +90,7 @@ pub fn stage() -> Result<()> {
         check(
             command(tests.join("capi/build.sh"))
                 .arg(target().join("capi"))
-                .arg(to.join("capi/table1")),
+                .arg(to.join("capi")),
         )?;
     }
     Ok(())
