@@ -232,7 +232,7 @@ CORE_FN int leaf_set_weight(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 wei
 		return -CORE_ERANGE;
 	if (runnable)
 		l->weights += weight - th->weight;
-	if (th->weight && (l->policy == LEAF_ts || l->policy == LEAF_sfq))
+	if (!leaf_stranger(l, th) && (l->policy == LEAF_ts || l->policy == LEAF_sfq))
 		sfq_reweight(&l->clock, &th->flow, th->weight, weight);
 	th->weight = weight;
 	return 0;

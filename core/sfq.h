@@ -175,6 +175,7 @@ CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM
 	if (!sfq_before(c->vtime, f->start) || ahead > SFQ_AHEAD_MAX / from)
 		return;
 	f->start = c->vtime + ahead / to * from + ahead % to * from / to;
+	c->max_finish = sfq_max(c->max_finish, f->start);
 }
 
 #endif

@@ -428,7 +428,10 @@ impl Engine for Model {
         }
         if i != ROOT {
             let v = self.at(parent).clock.v;
-            self.at_mut(i).flow.reweight(v, old, weight);
+            let flow = &mut self.at_mut(i).flow;
+            flow.reweight(v, old, weight);
+            let finish = flow.start(weight);
+            self.at_mut(parent).clock.finished(finish);
         }
         self.at_mut(i).weight = weight;
         if self.at(i).ready {
@@ -681,10 +684,12 @@ impl Engine for Model {
         let member = &mut self.members[th.0];
         if known && matches!(member.under, Policy::Ts | Policy::Sfq) {
             member.flow.reweight(v, member.weight, weight);
+            let finish = member.flow.start(weight);
+            self.at_mut(leaf).clock.finished(finish);
         } else {
             member.flow = Flow::at(member.flow.start(member.weight));
         }
-        member.weight = weight;
+        self.members[th.0].weight = weight;
         Ok(())
     }
 

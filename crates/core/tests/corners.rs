@@ -183,3 +183,21 @@ fn a_class_is_not_owed_what_it_could_not_use() {
     gap_ns = gap_ns.max(simulation.trace.end_ns - last_ns);
     assert!(gap_ns < 100_000_000, "/light waits {gap_ns} ns");
 }
+
+/// A lighter weight moves a key ahead; it still lies before every key of the
+/// next policy, and what that policy does not know, a weight does not move.
+#[test]
+fn a_thread_made_lighter_is_served_first_after_a_change_of_policy() {
+    let mut t = Tree::new();
+    let leaf = t.mknod_leaf(NodeId::ROOT, 100).unwrap();
+    let mut th = start(&mut t, leaf, 4_000);
+    serve(&mut t, &mut th, 3_000_000);
+    t.set_thread_weight(&mut th, 4).unwrap();
+    t.set_policy(leaf, Policy::Fifo).unwrap();
+    let new = start(&mut t, leaf, 100);
+    assert!(Tree::before(th.key(), new.key()));
+    t.set_policy(leaf, Policy::Sfq).unwrap();
+    let key = th.key();
+    t.set_thread_weight(&mut th, 1).unwrap();
+    assert_eq!(th.key(), key);
+}
