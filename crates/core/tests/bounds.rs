@@ -274,3 +274,25 @@ fn traces_survive_json() {
     let json = serde_json::to_string(&trace).unwrap();
     assert_eq!(serde_json::from_str::<Trace>(&json).unwrap(), trace);
 }
+
+/// What happened before a class fell asleep is not held against a weight it gets later.
+#[test]
+fn weights_given_during_a_sleep_do_not_count_for_the_time_before() {
+    let text = "
+        duration = '2s'
+        class = [
+            { path = '/a', weight = 1, leaf = 'ts' },
+            { path = '/b', weight = 1, leaf = 'ts' },
+        ]
+        thread = [{ class = '/a', work = '500ms' }, { class = '/b' }]
+        event = [
+            { at = '1500ms', do = 'weight', class = '/a', weight = 100 },
+            { at = '1600ms', do = 'weight', class = '/a', weight = 9000 },
+            { at = '1700ms', do = 'weight', class = '/a', weight = 10 },
+        ]
+    ";
+    let trace = run(&text.parse::<Workload>().unwrap(), Core::new())
+        .unwrap()
+        .trace;
+    assert_eq!(ideal(&trace), []);
+}

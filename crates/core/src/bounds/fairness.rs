@@ -205,7 +205,9 @@ impl<'a> Siblings<'a> {
             What::Eligible => self.set_eligible(child, true, t, report),
             What::Weight => {
                 let eligible = self.eligible[child];
-                self.set_eligible(child, false, t, report);
+                if eligible {
+                    self.set_eligible(child, false, t, report);
+                }
                 self.weights[child] = self.index.weight(self.ids[child], t);
                 if eligible {
                     self.set_eligible(child, true, t, report);
