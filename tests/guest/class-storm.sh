@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: class-storm
+# description: a thousand random operations on classes while their threads compute, sleep and fork
+# cpus: 2
+# timeout: 400
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+
+check up qlinux up cpu
+/usr/lib/qlinux/tests/capi/random 1000 1 || failures=1
+like still-up "$(qlinux status)" 'H-SFQ schedules'
+check down qlinux down cpu
+finish
