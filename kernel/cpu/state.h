@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * state.h - what the CPU scheduler keeps, and where
+ *
+ * In the arena: the tree, every thread, what each CPU is doing. In maps: which
+ * thread and which nodes belong to a task and a cgroup, timers, the trace.
+ */
+#ifndef QLINUX_CPU_STATE_H
+#define QLINUX_CPU_STATE_H
+
+const volatile u32 nr_cpus = 1;
+const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
+const volatile bool trace_on = false;
+const volatile u32 intf_version = HSFQ_INTF_VERSION;
+
+struct hsfq_end hsfq_end;
+struct hsfq_totals hsfq_totals;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << 20); /* pages: room for 64 M threads */
+	__ulong(map_extra, 1ull << 44);
+} arena SEC(".maps");
+
+struct thread {
+	struct leaf_thread lt;
+	u32 leaf;
+	u16 waiting;
+	u16 runnable;
+	u64 charged;   /* se.sum_exec_runtime up to which service is charged */
+	u64 served_ns; /* all service since it is known here */
+	u64 fixed;     /* weight set by hand */
+	u64 hungry_ns; /* waits for service since then, 0: does not */
+	struct thread __arena *next_free;
+};
+
+struct cpu_state {
+	struct thread __arena *th; /* running here, NULL: nothing of ours */
+	u64 since;                 /* its service began */
+	u64 due;                   /* it ends at the latest then, 0: open end */
+	u64 armed;                 /* the timer fires then, 0: not set */
+};
+
+struct cgroup_nodes {
+	u32 node;
+	u32 leaf;
+	u32 shared;
+	u32 pad;
+};
+
+struct hsfq_tree __arena tree;
+struct cpu_state __arena cpus[CPUS_MAX];
+u64 __arena leaf_cgroup[HSFQ_NODES];   /* cgroup id, by leaf */
+u8 __arena leaf_has_queue[HSFQ_NODES]; /* its dispatch queue exists */
+struct thread __arena *__arena free_threads;
+
+#define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
+private
+(tree) struct bpf_res_spin_lock tree_lock;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u64);
+	__type(value, struct cgroup_nodes);
+} cgroups SEC(".maps");
+
+struct task_ref {
+	struct thread __arena *th;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ref);
+} threads SEC(".maps");
+
+struct quantum_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one a CPU, sized before load */
+	__type(key, u32);
+	__type(value, struct quantum_timer);
+} timers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct quantum_timer);
+} rescue_timer SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* sized before load */
+} hsfq_trace SEC(".maps");
+
+#endif
