@@ -54,8 +54,8 @@ enum port {
 	PORT_PAUSE = 0x505,  /* any byte halts it until vm/run has saved it */
 };
 
-#define MAILBOX "/dev/pmem1" /* a tar archive of the run's files; later, of /out */
-#define RUN_DIR "/.run"	     /* vm/run's own among those files */
+#define MAILBOX  "/dev/pmem1" /* a tar archive of the run's files; later, of /out */
+#define RUN_DIR  "/.run"      /* vm/run's own among those files */
 #define MAX_ARGS 256
 
 static void port_write(enum port port, const void *data, size_t len)
@@ -95,8 +95,8 @@ static void die(const char *what)
 	stop_machine();
 }
 
-static void mount_at(const char *type, const char *source, const char *target,
-		     unsigned long flags, const char *options)
+static void mount_at(const char *type, const char *source, const char *target, unsigned long flags,
+		     const char *options)
 {
 	mkdir(target, 0755);
 	if (mount(source, target, type, flags, options))
@@ -372,7 +372,8 @@ static bool tar_mailbox(int stream, const char *const argv[])
 
 static void receive_files(void)
 {
-	static const char *const argv[] = {"tar", "-C", "/", "--no-overwrite-dir", "-xf", "-", NULL};
+	static const char *const argv[] = {"tar", "-C", "/", "--no-overwrite-dir",
+					   "-xf", "-",  NULL};
 
 	if (!tar_mailbox(0, argv))
 		die("unpacking the files of this run");
