@@ -60,6 +60,9 @@ pub struct RunArgs {
     /// Run one side only; its claims alone are judged
     #[arg(long, value_name = "SIDE")]
     side: Option<OneSide>,
+    /// Of shares, measure only the trees whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Print the manifests as JSON
     #[arg(long)]
     json: bool,
@@ -159,6 +162,7 @@ fn run_here(args: &RunArgs, chosen: &[&'static Experiment], out: &Path) -> Resul
     let mut manifests = Vec::new();
     for experiment in chosen {
         let mut lab = Lab::new(args.seed, args.full, sides.clone(), revision.clone());
+        lab.only.clone_from(&args.only);
         manifests.push(lab.run(experiment, &out.join(experiment.name))?);
     }
     Ok(manifests)
@@ -180,6 +184,9 @@ fn run_in_guest(
     }
     if let Some(side) = args.side {
         options.push(format!("--side={}", side.side()));
+    }
+    if let Some(only) = &args.only {
+        options.push(format!("--only={only}"));
     }
     for (cpus, names) in boots {
         guest::run(&names, cpus, &options, out)?;
@@ -210,6 +217,7 @@ fn demo(out: Option<PathBuf>) -> Result<ExitCode> {
         cpus: None,
         full: false,
         side: None,
+        only: None,
         json: false,
         here: false,
         revision: None,

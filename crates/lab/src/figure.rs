@@ -22,7 +22,9 @@ const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 const FONT: &str = "sans-serif";
 /// Letters of a caption line at its size.
-const CAPTION_WIDTH: usize = 105;
+const CAPTION_WIDTH: usize = 115;
+/// Width of a letter of the legend, at most.
+const LETTER: i32 = 8;
 
 /// One line of a figure, or one colour of bars.
 #[derive(Clone, Debug)]
@@ -46,6 +48,20 @@ impl Series {
             dashed,
             points,
         }
+    }
+
+    fn colour(&self) -> RGBColor {
+        COLOURS[self.colour % COLOURS.len()]
+    }
+
+    fn stroke(&self) -> ShapeStyle {
+        self.colour().stroke_width(2)
+    }
+
+    fn fill(&self) -> ShapeStyle {
+        self.colour()
+            .mix(if self.dashed { 0.35 } else { 1.0 })
+            .filled()
     }
 }
 
@@ -149,7 +165,8 @@ impl Figure {
             let y = SIZE.1 as i32 - below + 6 + 16 * index as i32;
             area.draw_text(line, &caption, (14, y))?;
         }
-        let plot = area.margin(36, below as u32, 8, 20);
+        let top = self.draw_legend(area)?;
+        let plot = area.margin(top, below, 8, 20);
         let (x_end, y_end) = self.ends();
         let mut chart = ChartBuilder::on(&plot)
             .x_label_area_size(42)
@@ -174,15 +191,6 @@ impl Figure {
         for (index, series) in self.series.iter().enumerate() {
             self.draw_series(&mut chart, index, series)?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .margin(10)
-            .legend_area_size(30)
-            .background_style(WHITE.mix(0.85))
-            .border_style(GRID)
-            .label_font((FONT, 13).into_font().color(&INK))
-            .draw()?;
         area.present()
     }
 
@@ -202,40 +210,54 @@ impl Figure {
         index: usize,
         series: &Series,
     ) -> Drawn {
-        let colour = COLOURS[series.colour % COLOURS.len()];
         match &self.shape {
             Shape::Bars(groups) => {
-                let paler = if series.dashed { 0.35 } else { 1.0 };
-                let fill = colour.mix(paler).filled();
                 let bars = self.bars(index, series, groups.len());
-                chart
-                    .draw_series(bars.map(|corners| Rectangle::new(corners, fill)))?
-                    .label(&series.name)
-                    .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 22, y + 5)], fill));
+                let fill = series.fill();
+                chart.draw_series(bars.map(|corners| Rectangle::new(corners, fill)))?;
             }
             Shape::Lines { marks } => {
-                let stroke = colour.stroke_width(2);
-                let gap = if series.dashed { 5 } else { 0 };
+                let stroke = series.stroke();
                 let points = series.points.iter().copied();
                 if series.dashed {
-                    chart.draw_series(DashedLineSeries::new(points.clone(), 6, 4, stroke))?
+                    chart.draw_series(DashedLineSeries::new(points.clone(), 6, 4, stroke))?;
                 } else {
-                    chart.draw_series(LineSeries::new(points.clone(), stroke))?
+                    chart.draw_series(LineSeries::new(points.clone(), stroke))?;
                 }
-                .label(&series.name)
-                .legend(move |at| {
-                    // The sample of a line: whole, or two dashes.
-                    EmptyElement::at(at)
-                        + PathElement::new(vec![(0, 0), (11 - gap, 0)], stroke)
-                        + PathElement::new(vec![(11, 0), (22 - gap, 0)], stroke)
-                });
                 if *marks {
-                    let dot = |point| Circle::new(point, 3, colour.filled());
+                    let dot = |point| Circle::new(point, 3, series.colour().filled());
                     chart.draw_series(points.map(dot))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// A row of samples and names below the title, or more than one; returns where it ends.
+    fn draw_legend(&self, area: &Area) -> Result<i32, Failure> {
+        let (mut x, mut y) = (80, 42);
+        let text = (FONT, 13).into_font().color(&INK);
+        for series in &self.series {
+            let width = 50 + LETTER * series.name.chars().count() as i32;
+            if x + width > SIZE.0 as i32 && x > 80 {
+                (x, y) = (80, y + 18);
+            }
+            if let Shape::Bars(_) = self.shape {
+                area.draw(&Rectangle::new(
+                    [(x, y - 6), (x + 22, y + 5)],
+                    series.fill(),
+                ))?;
+            } else {
+                let gap = if series.dashed { 5 } else { 0 };
+                for (from, to) in [(0, 11 - gap), (11, 22 - gap)] {
+                    let line = vec![(x + from, y), (x + to, y)];
+                    area.draw(&PathElement::new(line, series.stroke()))?;
+                }
+            }
+            area.draw_text(&series.name, &text, (x + 30, y - 8))?;
+            x += width;
+        }
+        Ok(y + 14)
     }
 
     /// Corners of the bars of one series: each group fills four fifths of its unit.
@@ -255,7 +277,8 @@ impl Figure {
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+type Failure = DrawingAreaErrorKind<std::io::Error>;
+type Drawn = Result<(), Failure>;
 type Plane =
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Plane>;
@@ -268,6 +291,65 @@ mod tests {
     fn wrapping() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("", 7), [""]);
+    }
+
+    /// Well-formed: every tag is closed, in order, and no text contains markup.
+    fn assert_xml(text: &str) {
+        let mut open = Vec::new();
+        let mut rest = text;
+        while let Some(start) = rest.find('<') {
+            let end = start + rest[start..].find('>').expect("a tag ends");
+            let tag = &rest[start + 1..end];
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name.trim()), "{text}");
+            } else if !tag.ends_with('/') && !tag.starts_with(['?', '!']) {
+                open.push(tag.split_whitespace().next().unwrap());
+            }
+            rest = &rest[end + 1..];
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    fn figure(shape: Shape) -> Figure {
+        let points = vec![(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)];
+        Figure {
+            title: "A & B <C>".into(),
+            caption: "Both progress at their own rate.".into(),
+            x: "time (s)".into(),
+            y: "loops".into(),
+            shape,
+            series: vec![
+                Series::new("QLinux", 0, false, points.clone()),
+                Series::new("stock Linux", 1, true, points),
+            ],
+        }
+    }
+
+    #[test]
+    fn figures_are_xml_with_all_that_was_asked_for() {
+        let groups = ["1:1", "1:2", "1:4"].map(str::to_owned).to_vec();
+        for shape in [Shape::Lines { marks: true }, Shape::Bars(groups)] {
+            let svg = figure(shape).svg().unwrap();
+            assert!(svg.starts_with("<svg"), "{svg}");
+            assert_xml(&svg);
+            for text in [
+                "A &amp; B &lt;C&gt;",
+                "Both progress",
+                "time (s)",
+                "stock Linux",
+            ] {
+                assert!(svg.contains(text), "{text}: {svg}");
+            }
+        }
+        let bars = figure(Shape::Bars(vec!["1:1".into()])).svg().unwrap();
+        assert!(bars.contains("1:1"), "{bars}");
+    }
+
+    #[test]
+    fn nothing_to_draw() {
+        let mut empty = figure(Shape::Lines { marks: false });
+        empty.series.clear();
+        assert_xml(&empty.svg().unwrap());
     }
 
     #[test]

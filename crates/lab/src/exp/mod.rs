@@ -78,6 +78,8 @@ pub struct Lab {
     pub full: bool,
     /// Which sides to run.
     pub sides: Vec<Side>,
+    /// Run only the cases whose name contains this, where an experiment has several.
+    pub only: Option<String>,
     /// Revision of the sources, for the manifest.
     pub revision: String,
     name: &'static str,
@@ -91,6 +93,7 @@ impl Lab {
             seed,
             full,
             sides,
+            only: None,
             revision,
             name: "",
             begun_ns: crate::sys::now_ns(),
@@ -100,6 +103,13 @@ impl Lab {
     /// `short`, or `long` with --full.
     pub fn seconds(&self, short: u64, long: u64) -> Duration {
         Duration::from_secs(if self.full { long } else { short })
+    }
+
+    /// Is the case of this name asked for?
+    pub fn wants(&self, case: &str) -> bool {
+        self.only
+            .as_ref()
+            .is_none_or(|part| case.contains(part.as_str()))
     }
 
     /// Shows progress.

@@ -84,19 +84,23 @@ fn layouts(side: Side) -> &'static [(&'static str, Layout)] {
     }
 }
 
+/// Numbers of competitors. The curve that is flat and beside the point gets fewer.
+fn loads(lab: &Lab, side: Side, layout: Layout) -> Vec<usize> {
+    match (lab.full, side, layout) {
+        (true, ..) => (0..=MOST).collect(),
+        (_, Side::Stock, Layout::Classes) => vec![0, 5, MOST],
+        _ => vec![0, 2, 4, 7, MOST],
+    }
+}
+
 type Curves = Vec<(&'static str, Vec<Point>)>;
 
 fn curves(lab: &Lab, session: &Session) -> Result<Curves> {
     let length = lab.seconds(5, 30);
-    let loads: Vec<usize> = if lab.full {
-        (0..=MOST).collect()
-    } else {
-        vec![0, 2, 4, 7, MOST]
-    };
     let mut curves = Vec::new();
     for (name, layout) in layouts(session.side()) {
         let mut points = Vec::new();
-        for &load in &loads {
+        for load in loads(lab, session.side(), *layout) {
             let found = point(session, *layout, load, length)?;
             lab.say(&format!(
                 "{name}, {load} competitors: {:.1} frames/s",
@@ -131,8 +135,11 @@ fn run(lab: &Lab) -> Result<Outcome> {
                 ]);
             }
             let line = points.iter().map(|p| (p.competitors as f64, p.rate));
-            let colour = [1, 4, 0]
-                [series.len() + usize::from(side == Side::Qlinux && series.is_empty()) * 2];
+            let colour = match (side, *name) {
+                (Side::Qlinux, _) => 0,
+                (_, "stock Linux") => 1,
+                _ => 4,
+            };
             series.push(Series::new(name, colour, side.dashed(), line.collect()));
         }
     }

@@ -5,6 +5,7 @@ use anyhow::{bail, ensure, Context, Result};
 use qlinux_core::bounds::{Interval, Node, Quantum, Trace};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Weight of the leaf that a cgroup's own threads form beside its children.
 const OWN_WEIGHT: u32 = 100;
@@ -30,9 +31,9 @@ struct Builder<'a> {
     served_until: BTreeMap<u32, u64>,
 }
 
-/// The trace, for a tree of these weights by path. Classes that are not named
-/// have the default weight.
-pub fn parse(text: &str, weights: &BTreeMap<String, u32>) -> Result<Trace> {
+/// What the trace says about the time `span` (in its own clock), for a tree of
+/// these weights by path. Classes that are not named have the default weight.
+pub fn parse(text: &str, weights: &BTreeMap<String, u32>, span: Range<u64>) -> Result<Trace> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let mut records = Vec::new();
     for record in reader.deserialize() {
@@ -47,8 +48,8 @@ pub fn parse(text: &str, weights: &BTreeMap<String, u32>) -> Result<Trace> {
         weights,
         trace: Trace {
             servers: 1,
-            start_ns: first.time_ns.saturating_sub(first.length_ns),
-            end_ns: last.time_ns,
+            start_ns: first.time_ns.max(span.start),
+            end_ns: last.time_ns.min(span.end),
             ..Trace::default()
         },
         nodes: BTreeMap::new(),
@@ -104,6 +105,13 @@ impl Builder<'_> {
             return Ok(());
         }
         let time = record.time_ns;
+        if record.kind == "weight" {
+            let class = &record.class;
+            ensure!(record.weight > 0, "{class} has weight 0 in the trace");
+            let node = self.node(class);
+            self.trace.nodes[node].weights.push((time, record.weight));
+            return Ok(());
+        }
         let leaf = self.leaf(&record.class);
         let start = self.trace.start_ns;
         // A leaf first heard of by anything but "run" was runnable all the time.
@@ -117,26 +125,13 @@ impl Builder<'_> {
         match record.kind.as_str() {
             "run" => *runnable = runnable.or(Some(time)),
             "sleep" => {
-                if let Some(start_ns) = runnable.take() {
-                    self.trace.runnable.push(Interval {
-                        node: leaf,
-                        start_ns,
-                        end_ns: time,
-                    });
+                if let Some(since) = runnable.take() {
+                    self.runnable_until(leaf, since, time);
                 }
             }
             "quantum" => {
                 let since = *runnable.get_or_insert(time - record.length_ns);
                 self.quantum(record, leaf, since);
-            }
-            "weight" => {
-                ensure!(
-                    record.weight > 0,
-                    "{} has weight 0 in the trace",
-                    record.class
-                );
-                let node = self.node(&record.class);
-                self.trace.nodes[node].weights.push((time, record.weight));
             }
             kind => bail!("the trace has a record of kind {kind}, which is unknown"),
         }
@@ -150,7 +145,7 @@ impl Builder<'_> {
         let end_ns = record.time_ns;
         let start_ns = (end_ns - record.length_ns).max(*until).max(runnable_since);
         *until = end_ns;
-        if start_ns < end_ns {
+        if start_ns < end_ns && start_ns >= self.trace.start_ns && end_ns <= self.trace.end_ns {
             self.trace.servers = self.trace.servers.max(record.cpu + 1);
             self.trace.quanta.push(Quantum {
                 node: leaf,
@@ -162,14 +157,22 @@ impl Builder<'_> {
         }
     }
 
+    fn runnable_until(&mut self, node: usize, since: u64, until: u64) {
+        let start_ns = since.max(self.trace.start_ns);
+        let end_ns = until.min(self.trace.end_ns);
+        if start_ns < end_ns {
+            self.trace.runnable.push(Interval {
+                node,
+                start_ns,
+                end_ns,
+            });
+        }
+    }
+
     fn finish(mut self) -> Trace {
-        for (node, since) in self.runnable {
-            if let Some(start_ns) = since {
-                self.trace.runnable.push(Interval {
-                    node,
-                    start_ns,
-                    end_ns: self.trace.end_ns,
-                });
+        for (node, since) in std::mem::take(&mut self.runnable) {
+            if let Some(since) = since {
+                self.runnable_until(node, since, self.trace.end_ns);
             }
         }
         self.trace
@@ -204,27 +207,41 @@ mod tests {
 
     #[test]
     fn fair_and_unfair() {
-        let fair = parse(&text("ababab"), &weights()).unwrap();
+        let fair = parse(&text("ababab"), &weights(), 0..u64::MAX).unwrap();
         assert_eq!(fair.quanta.len(), 6);
         assert_eq!(fair.nodes[fair.quanta[1].node].name, "/lab/b");
         let report = check(&fair, &Options::default());
         assert!(report.violations.is_empty(), "{:?}", report.violations);
-        let unfair = parse(&text("aaaaab"), &weights()).unwrap();
+        let unfair = parse(&text("aaaaab"), &weights(), 0..u64::MAX).unwrap();
         assert!(check(&unfair, &Options::default()).violations_total > 0);
     }
 
     #[test]
+    fn what_came_before_only_says_who_is_runnable() {
+        let trace = parse(&text("aaabab"), &weights(), 30_000_000..60_000_000).unwrap();
+        assert_eq!((trace.start_ns, trace.end_ns), (30_000_000, 60_000_000));
+        assert_eq!(trace.quanta.len(), 3);
+        assert!(trace.runnable.iter().all(|i| i.start_ns == 30_000_000));
+        assert!(check(&trace, &Options::default()).violations.is_empty());
+    }
+
+    #[test]
     fn threads_of_an_inner_class_are_a_leaf_of_their_own() {
-        let text = format!("{HEAD}10,quantum,0,7,/,0,0,10,0,0\n");
-        let trace = parse(&text, &weights()).unwrap();
+        let text = format!("{HEAD}0,run,0,0,/,0,0,0,0,0\n10,quantum,0,7,/,0,0,10,0,0\n");
+        let trace = parse(&text, &weights(), 0..u64::MAX).unwrap();
         let node = &trace.nodes[trace.quanta[0].node];
         assert_eq!((node.name.as_str(), node.parent), ("/(own)", Some(0)));
     }
 
     #[test]
     fn damaged() {
-        assert!(parse(HEAD, &weights()).is_err());
-        assert!(parse(&format!("{HEAD}1,who,0,0,/lab,0,0,0,0,0\n"), &weights()).is_err());
-        assert!(parse(&format!("{HEAD}x\n"), &weights()).is_err());
+        assert!(parse(HEAD, &weights(), 0..u64::MAX).is_err());
+        assert!(parse(
+            &format!("{HEAD}1,who,0,0,/lab,0,0,0,0,0\n"),
+            &weights(),
+            0..u64::MAX
+        )
+        .is_err());
+        assert!(parse(&format!("{HEAD}x\n"), &weights(), 0..u64::MAX).is_err());
     }
 }
