@@ -9,7 +9,8 @@ pub use running::{Constants, Running};
 
 use crate::intf;
 use crate::{check, Error, Lock, Result};
-use libbpf_rs::{Link, MapCore, MapType};
+use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::{Link, MapCore, MapType, ProgramType};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -95,6 +96,17 @@ pub struct Status {
     pub other: Option<String>,
     /// What an interrupted command left behind, cleared by the next `up` or `down`.
     pub leftovers: bool,
+    /// Its programs, while it runs and to those who may ask the kernel for them.
+    pub programs: Vec<Program>,
+}
+
+/// One BPF program of the scheduler.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Program {
+    /// Its name in the kernel.
+    pub name: String,
+    /// Instructions the verifier walked through to accept it.
+    pub verified_instructions: u32,
 }
 
 /// What [`down`] found.
@@ -159,6 +171,7 @@ pub fn status() -> Result<Status> {
         totals: None,
         other: other_scheduler(),
         leftovers: false,
+        programs: Vec::new(),
     };
     if !pins::exist()? {
         status.leftovers = pins::path(pins::BSS).exists();
@@ -175,6 +188,9 @@ pub fn status() -> Result<Status> {
     status.other = status
         .other
         .filter(|name| status.state != State::Up || name != NAME);
+    if status.state == State::Up {
+        status.programs = programs();
+    }
     if status.state != State::Down {
         let constants = running.constants();
         status.since = pins::since().map(seconds);
@@ -184,6 +200,20 @@ pub fn status() -> Result<Status> {
         status.ended = ending;
     }
     Ok(status)
+}
+
+/// The callbacks of the scheduler that runs: only one may, so names suffice.
+fn programs() -> Vec<Program> {
+    let mut programs: Vec<Program> = ProgInfoIter::default()
+        .filter(|p| p.ty == ProgramType::StructOps)
+        .map(|p| Program {
+            name: p.name.to_string_lossy().into_owned(),
+            verified_instructions: p.verified_insns,
+        })
+        .filter(|p| p.name.starts_with("op_"))
+        .collect();
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    programs
 }
 
 /// Refuses a kernel without sched_ext.
