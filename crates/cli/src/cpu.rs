@@ -143,6 +143,7 @@ mod tests {
             totals: None,
             other: None,
             leftovers: false,
+            programs: Vec::new(),
         }
     }
 
