@@ -24,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
            by no more than l/w of the one and l/w of the other, and every class receives its \
            share of its parent's rate but for a constant.",
     cpus: 1,
+    seconds: 60,
     run,
 };
 

@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "The default leaf scheduler keeps an interactive program as responsive as the stock \
            kernel does.",
     cpus: 1,
+    seconds: 90,
     run,
 };
 

@@ -33,6 +33,8 @@ pub struct Experiment {
     pub says: &'static str,
     /// Processors it is meant for.
     pub cpus: usize,
+    /// Seconds of virtual time it takes, about.
+    pub seconds: u32,
     /// Does it.
     pub run: fn(&Lab) -> Result<Outcome>,
 }

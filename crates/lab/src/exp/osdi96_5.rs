@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "Under SFQ five threads of equal weight receive the same throughput; under the time \
            sharing of 1996 it varied although all had the same priority.",
     cpus: 1,
+    seconds: 22,
     run,
 };
 

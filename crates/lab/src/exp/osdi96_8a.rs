@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "The throughput of nodes SFQ-1 and SFQ-2 fluctuates with the load of node SVR4, yet \
            it is in the ratio 1:3 of their weights over time.",
     cpus: 1,
+    seconds: 35,
     run,
 };
 

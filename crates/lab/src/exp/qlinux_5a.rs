@@ -16,6 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "Each application gets processor bandwidth in proportion to its weight: two Inf \
            processes in classes of weight 1 and 4 progress at rates of 1:4 all the time.",
     cpus: 1,
+    seconds: 30,
     run,
 };
 

@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "The numbers of loops that two Inf processes execute are in the ratio of their \
            classes' weights, 1:1, 1:2 and 1:4.",
     cpus: 1,
+    seconds: 45,
     run,
 };
 

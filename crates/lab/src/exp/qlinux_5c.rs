@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "While one of two Inf processes of equal weight is suspended, the other progresses \
            at twice its rate; it returns to its normal share when the first one goes on.",
     cpus: 1,
+    seconds: 42,
     run,
 };
 

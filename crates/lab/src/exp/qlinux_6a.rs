@@ -20,6 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
            the load in the best-effort class of equal weight; under plain Linux the player \
            degrades like everything else as the load increases.",
     cpus: 1,
+    seconds: 110,
     run,
 };
 
