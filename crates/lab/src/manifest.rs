@@ -167,7 +167,10 @@ pub fn versions() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     all.insert("qlinux".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     all.insert("rustc".to_owned(), env!("QLINUX_LAB_RUSTC").to_owned());
-    all.insert("kernel build".to_owned(), first_line("/proc/version"));
+    all.insert(
+        "kernel build".to_owned(),
+        first_line("/proc/sys/kernel/version"),
+    );
     if let Some(ffmpeg) = version("ffmpeg", "-version") {
         let words: Vec<&str> = ffmpeg.split(' ').take(3).collect();
         all.insert("ffmpeg".to_owned(), words.join(" "));
