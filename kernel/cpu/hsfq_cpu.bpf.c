@@ -7,6 +7,7 @@
  *
  *        cgroup tree            nodes
  *          /                    root ─┬─ leaf of the root cgroup's own threads
+ *                                    ├─ leaf of the kernel's threads
  *          ├─ a (100)                 ├─ a ── leaf of a's own threads
  *          └─ b (300)                 └─ b ─┬─ leaf of b's own threads
  *             └─ c (100)                    └─ c ── leaf of c's own threads
@@ -62,6 +63,10 @@ char _license[] SEC("license") = "GPL";
 #define CPUS_MAX 8192
 /* The root cgroup's own threads: the first leaf ever made. */
 #define ROOT_LEAF (HSFQ_ROOT + 1)
+/* Kernel threads in the root cgroup: the second. They do little and everybody
+ * waits for them (RCU, writeback), so no weight of a class may starve them. */
+#define KERNEL_LEAF (HSFQ_ROOT + 2)
+#define PF_KTHREAD  0x00200000
 
 #include "state.h"
 
@@ -114,6 +119,7 @@ static void wait_begin(struct thread __arena *th, u64 now)
 	if (th->waiting)
 		return;
 	th->waiting = 1;
+	th->chosen = 1;
 	if (!th->hungry_ns)
 		th->hungry_ns = now;
 	leaf_wait(&tree, th->leaf);
@@ -153,7 +159,7 @@ static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	u64 now = scx_bpf_now(), due = c->due;
 
 	c->armed = 0;
-	if (!due)
+	if (!due || !c->th)
 		return 0;
 	if (now + TIMER_SLACK_NS >= due) {
 		hsfq_totals.timer_ends++;
@@ -190,10 +196,27 @@ static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena 
 
 	c->th = th;
 	c->since = now;
-	c->due = q.exact ? now + q.length_ns : 0;
+	c->until = now + q.length_ns;
+	c->due = q.exact ? c->until : 0;
 	scx_bpf_task_set_slice(p, q.length_ns);
 	if (q.exact)
 		end_in_time(cpu, c, now);
+}
+
+/* The thread goes on with the quantum that a change of its properties broke
+ * off: it has not competed for a new one. */
+static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+	u64 now = scx_bpf_now(), left = c->until > now ? c->until - now : 1;
+
+	c->th = th;
+	c->since = now;
+	scx_bpf_task_set_slice(p, left);
+	if (!c->due)
+		return;
+	c->due = now + left;
+	end_in_time(cpu, c, now);
 }
 
 /* ---- rescue ------------------------------------------------------------ */
@@ -349,6 +372,7 @@ static void continue_prev(struct task_struct *prev, s32 cpu, struct thread __are
 		return;
 	wait_end(th);
 	th->hungry_ns = 0;
+	th->chosen = 0;
 	leaf_serve(&tree, th->leaf, &th->lt);
 	q = quantum_of(&tree, th->leaf, &th->lt);
 	unlock_tree();
@@ -431,8 +455,12 @@ void BPF_PROG(op_running, struct task_struct *p)
 {
 	struct thread __arena *th = thread_of(p);
 
-	if (th)
+	if (!th)
+		return;
+	if (th->chosen || cpu_of(scx_bpf_task_cpu(p))->last != th)
 		continue_prev(p, scx_bpf_task_cpu(p), th);
+	else
+		resume_quantum(p, scx_bpf_task_cpu(p), th);
 }
 
 SEC("struct_ops/op_stopping")
@@ -444,7 +472,7 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 	bool charged;
 
 	c->th = NULL;
-	c->due = 0;
+	c->last = th;
 	/* Preempted by another scheduling class it would come back with what is
 	 * left of its slice, again and again, and the tree would not be asked. */
 	if (runnable)
@@ -469,8 +497,10 @@ void BPF_PROG(op_quiescent, struct task_struct *p, u64 deq_flags)
 	if (!th || !lock_tree())
 		return;
 	wait_end(th);
-	if (deq_flags & SCX_DEQ_SLEEP)
+	if (deq_flags & SCX_DEQ_SLEEP) {
 		th->hungry_ns = 0;
+		th->chosen = 1; /* when it wakes, it asks for a new quantum */
+	}
 	if (th->runnable) {
 		th->runnable = 0;
 		leaf_depart(&tree, th->leaf, &th->lt);
@@ -487,9 +517,9 @@ void BPF_PROG(op_quiescent, struct task_struct *p, u64 deq_flags)
 SEC("struct_ops/op_tick")
 void BPF_PROG(op_tick, struct task_struct *p)
 {
-	u64 due = cpu_of(scx_bpf_task_cpu(p))->due;
+	struct cpu_state __arena *c = cpu_of(scx_bpf_task_cpu(p));
 
-	if (due && scx_bpf_now() >= due)
+	if (c->due && c->th && scx_bpf_now() >= c->due)
 		scx_bpf_task_set_slice(p, 0);
 }
 
@@ -538,12 +568,13 @@ static struct thread __arena *thread_alloc(void)
 
 /* While the scheduler is being taken off, threads are born into cgroups that
  * are gone already: they belong to the root's leaf, or fork would fail. */
-static u32 leaf_of_cgroup(struct cgroup *cgrp)
+static u32 leaf_for(struct task_struct *p, struct cgroup *cgrp)
 {
 	u64 id = cgrp->kn->id;
 	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
+	u32 leaf = n ? n->leaf : ROOT_LEAF;
 
-	return n ? n->leaf : ROOT_LEAF;
+	return leaf == ROOT_LEAF && (p->flags & PF_KTHREAD) ? KERNEL_LEAF : leaf;
 }
 
 SEC("struct_ops.s/op_init_task")
@@ -553,7 +584,7 @@ s32 BPF_PROG(op_init_task, struct task_struct *p, struct scx_init_task_args *arg
 	struct task_ref *ref;
 	struct thread empty = {};
 	unsigned long flags;
-	u32 leaf = leaf_of_cgroup(args->cgroup);
+	u32 leaf = leaf_for(p, args->cgroup);
 
 	ref = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!ref)
@@ -633,19 +664,15 @@ static u64 parent_id(struct cgroup *cgrp)
 }
 
 /* Under the lock: the two nodes of a cgroup. False: the tree has no room. */
-static bool make_nodes(u32 parent, u32 weight, bool root, struct cgroup_nodes *n)
+static bool make_nodes(u32 parent, u32 weight, struct cgroup_nodes *n)
 {
-	int node = HSFQ_ROOT, leaf;
+	int node = hsfq_mknod(&tree, parent, weight, 0), leaf;
 
-	if (!root) {
-		node = hsfq_mknod(&tree, parent, weight, 0);
-		if (node < 0)
-			return false;
-	}
+	if (node < 0)
+		return false;
 	leaf = hsfq_mknod(&tree, node, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF);
 	if (leaf < 0) {
-		if (!root)
-			hsfq_rmnod(&tree, node);
+		hsfq_rmnod(&tree, node);
 		return false;
 	}
 	n->node = node;
@@ -653,41 +680,68 @@ static bool make_nodes(u32 parent, u32 weight, bool root, struct cgroup_nodes *n
 	return true;
 }
 
+/* The leaf's dispatch queue; it is kept for the next class of this index. */
+static int make_queue(u32 leaf)
+{
+	int err;
+
+	if (leaf >= HSFQ_NODES || leaf_has_queue[leaf])
+		return 0;
+	err = scx_bpf_create_dsq(leaf, -1);
+	if (!err)
+		leaf_has_queue[leaf] = 1;
+	return err;
+}
+
+static int root_init(u64 id)
+{
+	struct cgroup_nodes n = {.node = HSFQ_ROOT, .leaf = ROOT_LEAF};
+	unsigned long flags;
+	bool made;
+	int err;
+
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EINVAL;
+	made = hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
+	       hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
+	leaf_cgroup[ROOT_LEAF] = leaf_cgroup[KERNEL_LEAF] = id;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (!made)
+		return -EINVAL;
+	err = make_queue(ROOT_LEAF) ?: make_queue(KERNEL_LEAF);
+	return err ?: (int)bpf_map_update_elem(&cgroups, &id, &n, BPF_ANY);
+}
+
 SEC("struct_ops.s/op_cgroup_init")
 s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	u64 id = cgrp->kn->id, up = parent_id(cgrp);
-	struct cgroup_nodes n = {}, *parent = NULL;
+	struct cgroup_nodes n = {}, *parent;
 	unsigned long flags;
 	bool made;
 	s32 err;
 
-	if (up) {
-		parent = bpf_map_lookup_elem(&cgroups, &up);
-		if (!parent)
-			return -ENOENT;
-	}
+	if (!up)
+		return root_init(id);
+	parent = bpf_map_lookup_elem(&cgroups, &up);
+	if (!parent)
+		return -ENOENT;
 	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
 		return -EINVAL;
-	made = (!parent || !parent->shared) &&
-	       make_nodes(parent ? parent->node : HSFQ_ROOT, args->weight, !up, &n);
+	made = !parent->shared && make_nodes(parent->node, args->weight, &n);
 	if (made)
 		leaf_cgroup[n.leaf % HSFQ_NODES] = id;
 	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
 
-	if (!made) {
+	if (made) {
+		err = make_queue(n.leaf);
+		if (err)
+			return err;
+	} else {
 		/* No room: its threads belong to its ancestor's leaf. */
-		if (!parent)
-			return -ENOENT;
 		n = *parent;
 		n.shared = 1;
 		__sync_fetch_and_add(&hsfq_totals.shared_cgroups, 1);
-	} else if (!leaf_has_queue[n.leaf % HSFQ_NODES]) {
-		/* Queues are kept for the next class of this index. */
-		err = scx_bpf_create_dsq(n.leaf, -1);
-		if (err)
-			return err;
-		leaf_has_queue[n.leaf % HSFQ_NODES] = 1;
 	}
 	return bpf_map_update_elem(&cgroups, &id, &n, BPF_ANY);
 }
@@ -713,7 +767,7 @@ SEC("struct_ops/op_cgroup_move")
 void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
 {
 	struct thread __arena *th = thread_of(p);
-	u32 leaf = leaf_of_cgroup(to);
+	u32 leaf = leaf_for(p, to);
 
 	if (!th || leaf == th->leaf || !lock_tree())
 		return;
@@ -793,7 +847,7 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 	c->policy = leaf->policy;
 	c->threads = leaf->threads;
 	c->runnable = leaf->runnable;
-	c->children = node->children - 1;
+	c->children = node->children - (n->node == HSFQ_ROOT ? 2 : 1);
 	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
 	c->shared = n->shared;
 	return 0;

@@ -30,16 +30,19 @@ struct thread {
 	u16 runnable;
 	u64 charged;   /* se.sum_exec_runtime up to which service is charged */
 	u64 served_ns; /* all service since it is known here */
-	u64 fixed;     /* weight set by hand */
+	u32 fixed;     /* weight set by hand */
+	u32 chosen;    /* it has competed for its next quantum, and won */
 	u64 hungry_ns; /* waits for service since then, 0: does not */
 	struct thread __arena *next_free;
 };
 
 struct cpu_state {
-	struct thread __arena *th; /* running here, NULL: nothing of ours */
-	u64 since;                 /* its service began */
-	u64 due;                   /* it ends at the latest then, 0: open end */
-	u64 armed;                 /* the timer fires then, 0: not set */
+	struct thread __arena *th;   /* running here, NULL: nothing of ours */
+	struct thread __arena *last; /* the last that ran here */
+	u64 since;                   /* its service began */
+	u64 until;                   /* its quantum ends then */
+	u64 due;                     /* and must not end later, 0: open end */
+	u64 armed;                   /* the timer fires then, 0: not set */
 };
 
 struct cgroup_nodes {
