@@ -239,7 +239,8 @@ pub enum Generate {
 const LAB_EXAMPLES: &str = "\
 Examples:
   qlinux lab list
-  qlinux lab run fig5a
+  qlinux lab run qlinux-5a
+  qlinux lab run --all --out results
   qlinux lab report
 
 On a machine whose kernel cannot do it, or without root, the experiments run in the guest.";

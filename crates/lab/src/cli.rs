@@ -28,7 +28,7 @@ pub enum LabCommand {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Write the page of all results
+    /// Write the page of all results anew; `run` and `demo` do so by themselves
     Report {
         /// Folder of the results
         #[arg(long, value_name = "DIR")]
@@ -144,6 +144,9 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     } else {
         run_in_guest(args, &chosen, &out)?
     };
+    if args.out.is_none() {
+        report::write(&out)?;
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&manifests)?);
     } else {
@@ -235,9 +238,9 @@ fn print_manifest(manifest: &Manifest, out: &Path) {
     );
 }
 
-fn demo(out: Option<PathBuf>) -> Result<ExitCode> {
+fn demo(given: Option<PathBuf>) -> Result<ExitCode> {
     const NAME: &str = "qlinux-6a";
-    let out = results(out);
+    let out = results(given.clone());
     let args = RunArgs {
         names: vec![NAME.to_owned()],
         all: false,
@@ -256,6 +259,9 @@ fn demo(out: Option<PathBuf>) -> Result<ExitCode> {
     } else {
         run_in_guest(&args, &chosen(&args)?, &out)?
     };
+    if given.is_none() {
+        report::write(&out)?;
+    }
     let manifest = manifests.first().context("the demo left no result")?;
     for line in verdict(manifest, &out.join(NAME).join("figure.svg"))? {
         println!("{line}");

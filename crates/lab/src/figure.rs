@@ -24,7 +24,7 @@ const FONT: &str = "sans-serif";
 /// Letters of a caption line at its size.
 const CAPTION_WIDTH: usize = 115;
 /// Width of a letter of the legend, at most.
-const LETTER: i32 = 8;
+const LETTER: i32 = 7;
 
 /// One line of a figure, or one colour of bars.
 #[derive(Clone, Debug)]
