@@ -9,6 +9,10 @@ use std::ops::Range;
 
 /// Weight of the leaf that a cgroup's own threads form beside its children.
 const OWN_WEIGHT: u32 = 100;
+/// Kernel threads of the root have a leaf beside that one, of this index and weight.
+const KERNEL_LEAF: u32 = 3;
+const KERNEL_WEIGHT: u32 = 10_000;
+const KERNEL_NAME: &str = "/(kernel)";
 
 /// A line of the trace; columns that nothing here needs are left out.
 #[derive(Deserialize)]
@@ -17,6 +21,7 @@ struct Record {
     kind: String,
     cpu: u32,
     class: String,
+    leaf: u32,
     length_ns: u64,
     weight: u32,
 }
@@ -77,7 +82,11 @@ impl Builder<'_> {
             Some(("", _)) | None => Some(self.node("/")),
             Some((above, _)) => Some(self.node(above)),
         };
-        let weight = self.weights.get(path).copied().unwrap_or(OWN_WEIGHT);
+        let weight = match self.weights.get(path) {
+            Some(weight) => *weight,
+            None if path == KERNEL_NAME => KERNEL_WEIGHT,
+            None => OWN_WEIGHT,
+        };
         self.trace.nodes.push(Node {
             name: path.to_owned(),
             parent,
@@ -89,7 +98,10 @@ impl Builder<'_> {
     }
 
     /// The leaf of a class's own threads: the class itself where it has no children.
-    fn leaf(&mut self, class: &str) -> usize {
+    fn leaf(&mut self, class: &str, leaf: u32) -> usize {
+        if class == "/" && leaf == KERNEL_LEAF {
+            return self.node(KERNEL_NAME);
+        }
         let below = format!("{}/", class.trim_end_matches('/'));
         let inner = class == "/" || self.nodes.keys().any(|path| path.starts_with(&below));
         self.node(&if inner {
@@ -112,7 +124,7 @@ impl Builder<'_> {
             self.trace.nodes[node].weights.push((time, record.weight));
             return Ok(());
         }
-        let leaf = self.leaf(&record.class);
+        let leaf = self.leaf(&record.class, record.leaf);
         let start = self.trace.start_ns;
         // A leaf first heard of by anything but "run" was runnable all the time.
         let runnable = self
