@@ -9,6 +9,10 @@ use std::ops::Range;
 
 /// Weight of the leaf that a cgroup's own threads form beside its children.
 const OWN_WEIGHT: u32 = 100;
+/// The scheduler's leaf for the threads of the kernel, below the root, and its weight.
+const KERNEL_LEAF: u32 = 3;
+const KERNEL_WEIGHT: u32 = 10_000;
+const KERNEL_PATH: &str = "/(kernel)";
 /// Kernel threads of the root have a leaf beside that one, of this index and weight.
 const KERNEL_LEAF: u32 = 3;
 const KERNEL_WEIGHT: u32 = 10_000;
@@ -239,10 +243,18 @@ mod tests {
 
     #[test]
     fn threads_of_an_inner_class_are_a_leaf_of_their_own() {
-        let text = format!("{HEAD}0,run,0,0,/,0,0,0,0,0\n10,quantum,0,7,/,0,0,10,0,0\n");
+        let text = format!(
+            "{HEAD}0,run,0,0,/,1,2,0,0,0\n10,quantum,0,7,/,1,2,10,0,0\n\
+             10,run,0,0,/,1,3,0,0,0\n20,quantum,0,8,/,1,3,10,0,0\n"
+        );
         let trace = parse(&text, &weights(), 0..u64::MAX).unwrap();
         let node = &trace.nodes[trace.quanta[0].node];
         assert_eq!((node.name.as_str(), node.parent), ("/(own)", Some(0)));
+        let kernel = &trace.nodes[trace.quanta[1].node];
+        assert_eq!(
+            (kernel.name.as_str(), kernel.weights[0].1),
+            (KERNEL_PATH, 10_000)
+        );
     }
 
     #[test]
