@@ -29,7 +29,7 @@ extern "C" {
 #define HSFQ_WEIGHT_MAX     10000
 #define HSFQ_WEIGHT_DEFAULT 100
 /* As the weight of a thread: that of its nice value. */
-#define HSFQ_WEIGHT_NICE    (-1)
+#define HSFQ_WEIGHT_NICE (-1)
 
 /* hsfq_mknod: kinds of nodes. */
 enum hsfq_node_flag {
@@ -63,26 +63,27 @@ enum hsfq_cmd {
 };
 
 struct hsfq_info {
-	uint32_t size;      /* in: sizeof(struct hsfq_info) */
-	int32_t weight;     /* 0 for the root, which has none */
-	int32_t sid;        /* enum hsfq_sid */
-	uint32_t flags;     /* HSFQ_THREADED or 0 */
-	uint32_t threads;   /* its own, runnable or not */
-	uint32_t runnable;  /* its own, runnable */
-	uint32_t children;  /* nodes directly below */
+	uint32_t size;     /* in: sizeof(struct hsfq_info) */
+	int32_t weight;    /* 0 for the root, which has none */
+	int32_t sid;       /* enum hsfq_sid */
+	uint32_t flags;    /* HSFQ_THREADED or 0 */
+	uint32_t threads;  /* its own, runnable or not */
+	uint32_t runnable; /* its own, runnable */
+	uint32_t children; /* nodes directly below */
 	uint32_t pad;
 	uint64_t served_ns; /* service received by it and everything below */
 	uint64_t own_ns;    /* service received by its own threads */
-	uint64_t share_ppb; /* entitlement now, of one processor, in 1e-9; 0 if nothing is runnable */
+	uint64_t share_ppb; /* entitlement now, of one processor, in 1e-9; 0 if nothing is runnable
+			     */
 	uint64_t start_tag; /* in 1/1024 ns per unit of weight, modulo 2^64 */
 	uint64_t vtime;     /* virtual time of its children, same unit */
 	uint64_t cgroup_id;
 };
 
 struct hsfq_thread {
-	int32_t tid;        /* 0: the calling thread */
-	int32_t weight;     /* 1 to 10000; to set also HSFQ_WEIGHT_NICE */
-	uint32_t fixed;     /* 1: set by hand, 0: follows the nice value */
+	int32_t tid;    /* 0: the calling thread */
+	int32_t weight; /* 1 to 10000; to set also HSFQ_WEIGHT_NICE */
+	uint32_t fixed; /* 1: set by hand, 0: follows the nice value */
 	uint32_t pad;
 	uint64_t served_ns; /* service since the scheduler knows it */
 };

@@ -31,7 +31,7 @@ static struct node {
 } nodes[NODES];
 
 static pid_t workers[WORKERS];
-static int place[WORKERS];	     /* index of the node, 0: root */
+static int place[WORKERS];           /* index of the node, 0: root */
 static volatile unsigned long *done; /* by worker */
 static int failures, counts[2];
 

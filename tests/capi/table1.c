@@ -126,10 +126,12 @@ static void admin(void)
 	check("thread-weight", !hsfq_admin(a, HSFQ_SET_THREAD, &thread));
 	thread.weight = 0;
 	refused("thread-weight-0", hsfq_admin(a, HSFQ_SET_THREAD, &thread), ERANGE);
-	check("thread-get", !hsfq_admin(a, HSFQ_GET_THREAD, &thread) && thread.weight == 700 && thread.fixed);
+	check("thread-get",
+	      !hsfq_admin(a, HSFQ_GET_THREAD, &thread) && thread.weight == 700 && thread.fixed);
 	thread.weight = HSFQ_WEIGHT_NICE;
 	check("thread-nice", !hsfq_admin(a, HSFQ_SET_THREAD, &thread) &&
-				     !hsfq_admin(a, HSFQ_GET_THREAD, &thread) && thread.weight == 100 && !thread.fixed);
+				     !hsfq_admin(a, HSFQ_GET_THREAD, &thread) &&
+				     thread.weight == 100 && !thread.fixed);
 	refused("rmnod-threads", hsfq_rmnod(a, HSFQ_RM_EMPTY), EBUSY);
 	check("leave", !hsfq_join_node(HSFQ_ROOT) && in_class(getpid(), "/"));
 	check("admin-rmnod", !hsfq_rmnod(a, HSFQ_RM_EMPTY));
@@ -183,7 +185,8 @@ static void threads(void)
 	if (!pthread_create(&thread, NULL, other_thread, &below))
 		pthread_join(thread, NULL);
 	check("threads-leave", !hsfq_join_node(HSFQ_ROOT));
-	check("threads-rmnod", !hsfq_rmnod(below, HSFQ_RM_EMPTY) && !hsfq_rmnod(home, HSFQ_RM_EMPTY));
+	check("threads-rmnod",
+	      !hsfq_rmnod(below, HSFQ_RM_EMPTY) && !hsfq_rmnod(home, HSFQ_RM_EMPTY));
 }
 
 static void without(int error)

@@ -3,7 +3,7 @@
 # name: class-storm
 # description: a thousand random operations on classes while their threads compute, sleep and fork
 # cpus: 2
-# timeout: 400
+# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

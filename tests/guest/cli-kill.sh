@@ -3,7 +3,7 @@
 # name: cli-kill
 # description: the command is killed at random moments under load; what is left is whole and the next command works
 # cpus: 2
-# timeout: 600
+# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,7 +3,7 @@
 # name: cli-refusals
 # description: what the command line refuses: one sentence, the right status, nothing changed
 # cpus: 1
-# timeout: 300
+# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,7 +3,7 @@
 # name: lab-bounds
 # description: no bound of SFQ is violated in 100,000 traced quanta of fifty classes
 # cpus: 1
-# timeout: 300
+# timeout: 1200
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --seed 3 --out /tmp/results bounds

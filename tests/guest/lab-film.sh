@@ -3,7 +3,7 @@
 # name: lab-film
 # description: beside ten busy programs the player holds at least 98 % of its unloaded frame rate
 # cpus: 1
-# timeout: 300
+# timeout: 1200
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --out /tmp/results qlinux-6a

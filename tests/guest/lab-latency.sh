@@ -3,7 +3,7 @@
 # name: lab-latency
 # description: an interactive thread beside busy ones is woken as soon as under the stock kernel
 # cpus: 1
-# timeout: 300
+# timeout: 1200
 set -euo pipefail
 
 qlinux lab run --here --out /tmp/results latency

@@ -86,7 +86,11 @@ fn shellcheck(sources: &[Source]) -> Result<()> {
         .iter()
         .filter(|source| is_shell(source))
         .map(|source| &source.path);
-    check(command("shellcheck").args(["-x", "--severity=warning"]).args(scripts))
+    check(
+        command("shellcheck")
+            .args(["-x", "--severity=warning"])
+            .args(scripts),
+    )
 }
 
 /// The licence a file's place asks for; `None` for files without code.

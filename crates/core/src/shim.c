@@ -9,9 +9,10 @@
 
 #define NODE_FIELDS(X)                                                                             \
 	X(flow)                                                                                    \
-	X(clock) X(order) X(tail) X(served_ns) X(weight) X(flags) X(parent) X(depth) X(heap) X(up) \
-		X(left) X(right) X(who) X(slot) X(children) X(runnable) X(weights) X(threads)      \
-			X(waiting) X(policy) X(generation) X(next_free)
+	X(clock)                                                                                   \
+	X(order) X(tail) X(served_ns) X(weight) X(flags) X(parent) X(depth) X(heap) X(up) X(left)  \
+		X(right) X(who) X(slot) X(children) X(runnable) X(weights) X(threads) X(waiting)   \
+			X(policy) X(generation) X(next_free)
 
 #define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
 
