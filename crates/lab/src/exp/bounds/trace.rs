@@ -9,10 +9,6 @@ use std::ops::Range;
 
 /// Weight of the leaf that a cgroup's own threads form beside its children.
 const OWN_WEIGHT: u32 = 100;
-/// The scheduler's leaf for the threads of the kernel, below the root, and its weight.
-const KERNEL_LEAF: u32 = 3;
-const KERNEL_WEIGHT: u32 = 10_000;
-const KERNEL_PATH: &str = "/(kernel)";
 /// Kernel threads of the root have a leaf beside that one, of this index and weight.
 const KERNEL_LEAF: u32 = 3;
 const KERNEL_WEIGHT: u32 = 10_000;
@@ -253,7 +249,7 @@ mod tests {
         let kernel = &trace.nodes[trace.quanta[1].node];
         assert_eq!(
             (kernel.name.as_str(), kernel.weights[0].1),
-            (KERNEL_PATH, 10_000)
+            (KERNEL_NAME, 10_000)
         );
     }
 
