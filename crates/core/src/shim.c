@@ -7,12 +7,14 @@
 
 #include "quantum.h"
 
-#define NODE_FIELDS(X)                                                                             \
-	X(flow)                                                                                    \
-	X(clock)                                                                                   \
-	X(order) X(tail) X(served_ns) X(weight) X(flags) X(parent) X(depth) X(heap) X(up) X(left)  \
-		X(right) X(who) X(slot) X(children) X(runnable) X(weights) X(threads) X(waiting)   \
-			X(policy) X(generation) X(next_free)
+/* The formatter does not settle on a layout of this list. */
+/* clang-format off */
+#define NODE_FIELDS(X) \
+	X(flow) X(clock) X(order) X(tail) X(served_ns) X(weight) \
+	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
+	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
+	X(threads) X(waiting) X(policy) X(generation) X(next_free)
+/* clang-format on */
 
 #define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
 
