@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The oldest kernel this is tested with.
-const KERNEL_MIN: (u32, u32) = (7, 2);
+const KERNEL_MIN: (u32, u32) = (7, 3);
 
 /// What is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -209,8 +209,8 @@ impl System {
         } else {
             Verdict::No
         };
-        let remedy = "boot a kernel of at least 7.2; Debian has it in backports: apt install -t stable-backports linux-image-amd64";
-        item(Resource::Cpu, "kernel 7.2", verdict, release, remedy)
+        let remedy = "boot a kernel of at least 7.3; Debian has it in backports: apt install -t stable-backports linux-image-amd64";
+        item(Resource::Cpu, "kernel 7.3", verdict, release, remedy)
     }
 
     fn sched_ext(&self) -> Item {
@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(
             no,
             [
-                "kernel 7.2",
+                "kernel 7.3",
                 "cgroup v2 with cpu controller",
                 "headers to build a module"
             ]

@@ -60,7 +60,7 @@ pub enum Error {
     AlreadyUp,
     #[error("another sched_ext scheduler, '{name}', is running and the kernel takes one at a time: stop it first")]
     OtherScheduler { name: String },
-    #[error("kernel {release} has no sched_ext: boot a kernel of at least 7.2 with CONFIG_SCHED_CLASS_EXT; see `qlinux check`")]
+    #[error("kernel {release} has no sched_ext: boot a kernel of at least 7.3 with CONFIG_SCHED_CLASS_EXT; see `qlinux check`")]
     NoSchedExt { release: String },
     #[error("the running scheduler speaks interface {found}, this program {ours}: replace it with `qlinux up cpu --replace`")]
     Version { found: u32, ours: u32 },
