@@ -12,8 +12,9 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 pub fn run(what: &Run) -> Outcome {
-    let classes = Classes::lock()?;
+    let mut classes = Classes::lock()?;
     let (created, before) = prepare(&classes, what)?;
+    classes.unlock();
     let me = std::process::id() as i32;
     let home = classes.fs.class_of(me)?;
     let entered = classes.move_to(&what.path, &[Member::Process(me)]);
@@ -34,7 +35,7 @@ pub fn run(what: &Run) -> Outcome {
         ))
     };
     if !what.rm {
-        // Locks and BPF descriptors are closed by exec.
+        // BPF descriptors are closed by exec.
         let error = command.exec();
         back(&classes);
         return Err(failed(error));

@@ -106,6 +106,12 @@ impl Classes {
             ..Classes::open()?
         })
     }
+
+    /// Lets other commands go on. To be called before this process enters a
+    /// class, where it may not be served for long.
+    pub fn unlock(&mut self) {
+        self._lock = None;
+    }
 }
 
 impl<S: Scheduler> Classes<S> {

@@ -302,6 +302,7 @@ fn start(settings: &object::Settings) -> Result<()> {
             "cgroups" => pins::CGROUPS,
             "hsfq_trace" => pins::TRACE,
             "timers" => pins::TIMERS,
+            "rescue_timer" => pins::RESCUE_TIMER,
             _ if name.ends_with(".bss") => pins::BSS,
             _ if name.ends_with(".rodata") => pins::RODATA,
             _ => continue,

@@ -24,6 +24,7 @@ pub const CGROUPS: &str = "cgroups";
 pub const TRACE: &str = "trace";
 /// The kernel cancels the timers of a map that only programs hold on to.
 pub const TIMERS: &str = "timers";
+pub const RESCUE_TIMER: &str = "rescue_timer";
 
 /// Path of a pin.
 pub fn path(name: &str) -> PathBuf {
