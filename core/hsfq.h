@@ -50,6 +50,7 @@ enum hsfq_flag {
 	HSFQ_RUNNABLE = 4, /* a thread below it is runnable */
 	HSFQ_READY = 8,    /* a thread below it waits: the node is in its parent's heap */
 	HSFQ_RETIRED = 16, /* goes when its last thread and child are gone */
+	HSFQ_PASSED = 32,  /* leaf: kept out of the heap by a server that passed it over */
 };
 
 struct hsfq_node {
@@ -72,7 +73,7 @@ struct hsfq_node {
 	u32 waiting;              /* inner: ready children; leaf: runnable threads not in service */
 	u32 policy;               /* leaf: enum leaf_policy */
 	u32 generation;           /* leaf: changes with its policy */
-	u32 next_free;
+	u32 next;                 /* in the list of freed nodes, or of leaves passed over */
 };
 
 struct hsfq_tree {
@@ -214,7 +215,7 @@ CORE_FN void hsfq_ready(hsfq_tree_t *t, u32 n)
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 
-		if (h->flags & HSFQ_READY)
+		if (h->flags & (HSFQ_READY | HSFQ_PASSED))
 			return;
 		h->flags |= HSFQ_READY;
 		hsfq_heap_insert(t, h->parent, n);
@@ -424,7 +425,7 @@ CORE_FN int hsfq_mknod(hsfq_tree_t *t, u32 parent, u32 weight, u32 flags)
 		return -CORE_ELOOP;
 	n = t->free;
 	if (n)
-		t->free = t->node[n].next_free;
+		t->free = t->node[n].next;
 	else if (t->unused < HSFQ_NODES)
 		n = t->unused++;
 	else
@@ -436,13 +437,15 @@ CORE_FN int hsfq_mknod(hsfq_tree_t *t, u32 parent, u32 weight, u32 flags)
 	h->parent = parent;
 	h->depth = p->depth + 1;
 	h->generation = 1;
+	h->next = HSFQ_NIL;
 	sfq_flow_init(&p->clock, &h->flow);
 	p->children++;
 	t->nodes++;
 	return n;
 }
 
-/* Returns 0, -CORE_ENOENT, or -CORE_EBUSY: it has children or threads. */
+/* Returns 0, -CORE_ENOENT, or -CORE_EBUSY: it has children or threads, or a
+ * server has it on its list of leaves passed over. */
 CORE_FN int hsfq_rmnod(hsfq_tree_t *t, u32 n)
 {
 	struct hsfq_node empty = {};
@@ -451,11 +454,12 @@ CORE_FN int hsfq_rmnod(hsfq_tree_t *t, u32 n)
 	if (!hsfq_valid(t, n))
 		return -CORE_ENOENT;
 	h = &t->node[n];
-	if (n == HSFQ_ROOT || h->children || h->threads || (h->flags & HSFQ_RUNNABLE))
+	if (n == HSFQ_ROOT || h->children || h->threads ||
+	    (h->flags & (HSFQ_RUNNABLE | HSFQ_PASSED)))
 		return -CORE_EBUSY;
 	t->node[h->parent].children--;
 	*h = empty;
-	h->next_free = t->free;
+	h->next = t->free;
 	t->free = n;
 	t->nodes--;
 	return 0;

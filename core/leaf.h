@@ -143,6 +143,39 @@ CORE_FN void leaf_unwait(hsfq_tree_t *t, u32 leaf)
 		hsfq_busy(t, leaf);
 }
 
+/*
+ * With several servers, the leaf that one has chosen may hold only threads that
+ * it must not serve (affinity). It passes the leaf over, which is then out of
+ * sight until the server has found another and restores it. Servers choose at
+ * the same time, so a leaf may be on another's list already, have nobody waiting
+ * any more, or be gone: then it stays off this list. Returns the list's first leaf.
+ */
+CORE_FN u32 leaf_pass(hsfq_tree_t *t, u32 leaf, u32 passed)
+{
+	hsfq_node_t *l = &t->node[leaf];
+
+	if ((l->flags & (HSFQ_LEAF | HSFQ_READY)) != (HSFQ_LEAF | HSFQ_READY))
+		return passed;
+	hsfq_busy(t, leaf);
+	l->flags |= HSFQ_PASSED;
+	l->next = passed;
+	return leaf;
+}
+
+/* The list's first leaf may be chosen again. Returns the rest of the list. */
+CORE_FN u32 leaf_restore(hsfq_tree_t *t, u32 passed)
+{
+	hsfq_node_t *l = &t->node[passed];
+	u32 rest = l->next;
+
+	l->flags &= ~HSFQ_PASSED;
+	l->next = HSFQ_NIL;
+	if (l->waiting)
+		hsfq_ready(t, passed);
+	hsfq_sweep(t, passed);
+	return rest;
+}
+
 /* The thread is taken into service. */
 CORE_FN void leaf_serve(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
 {

@@ -38,6 +38,12 @@ static u64 turns;
 static u32 served;
 static bool full;
 
+/* Servers that look for a thread they may serve. */
+static struct {
+	u32 leaf;   /* chosen, not looked into yet */
+	u32 passed; /* first of those passed over */
+} choosing[SERVERS];
+
 static const uint8_t *input;
 static size_t left;
 
@@ -161,7 +167,7 @@ static void check_node(u32 n)
 		CHECK(h->flow.rem < SFQ_WEIGHT_MAX);
 		CHECK(!(h->flags & HSFQ_READY) || (h->flags & HSFQ_RUNNABLE));
 		CHECK(!(h->flags & HSFQ_RUNNABLE) == !h->runnable);
-		CHECK(!(h->flags & HSFQ_READY) == !h->waiting);
+		CHECK(!(h->flags & HSFQ_READY) == (!h->waiting || (h->flags & HSFQ_PASSED)));
 		if (h->flags & HSFQ_RUNNABLE) {
 			s64 gap = h->flow.start - p->clock.vtime;
 
@@ -204,7 +210,7 @@ static void check_tree(void)
 		CHECK(h->children == children[n]);
 		CHECK(h->runnable == runnable[n] && h->weights == weights[n]);
 	}
-	for (n = tree.free; n; n = tree.node[n].next_free) {
+	for (n = tree.free; n; n = tree.node[n].next) {
 		CHECK(!tree.node[n].flags && unused < HSFQ_NODES);
 		unused++;
 	}
@@ -298,11 +304,39 @@ static void dispatch(void)
 	CHECK(q.length_ns >= QUANTUM_MIN_NS && q.length_ns <= QUANTUM_ALONE_NS);
 }
 
+/* A server looks into the leaf it chose and finds nobody it may serve. Others
+ * do anything between its steps. */
+static void look(u32 server, bool give_up)
+{
+	u32 passed = choosing[server].passed, leaf = choosing[server].leaf;
+
+	if (leaf)
+		passed = leaf_pass(&tree, leaf, passed);
+	leaf = give_up ? HSFQ_NIL : hsfq_schedule(&tree);
+	if (leaf)
+		check_choice(leaf);
+	while (!leaf && passed)
+		passed = leaf_restore(&tree, passed);
+	choosing[server].leaf = leaf;
+	choosing[server].passed = passed;
+}
+
+static void all_give_up(void)
+{
+	u32 n;
+
+	for (n = 0; n < SERVERS; n++)
+		look(n, true);
+}
+
 static void finish(struct thread *th, u64 length_ns, bool sleep)
 {
 	u64 told = leaf_ahead(&tree.node[th->leaf], &th->lt, length_ns);
 	bool stranger = leaf_stranger(&tree.node[th->leaf], &th->lt);
 
+	/* No server looks for so long. */
+	if (length_ns > 1ULL << 36)
+		all_give_up();
 	leaf_charge(&tree, th->leaf, &th->lt, length_ns);
 	CHECK(stranger || told == th->lt.flow.start);
 	served--;
@@ -328,6 +362,7 @@ static void run_long(u32 rounds)
 {
 	u32 i;
 
+	all_give_up();
 	for (i = 0; i < THREADS; i++)
 		if (threads[i].state == SERVED)
 			finish(&threads[i], 1000, false);
@@ -444,6 +479,8 @@ static void operate(void)
 			run_long(op & 15 ? byte() / 8 : byte() * 16);
 		break;
 	case 7:
+		look(op % SERVERS, op & 8);
+		break;
 	case 8:
 	case 9:
 	case 10:
@@ -463,6 +500,7 @@ static void set_up(void)
 	memset(tree.node, 0, tree.unused * sizeof(tree.node[0]));
 	memset(&tree, 0, offsetof(struct hsfq_tree, node));
 	memset(threads, 0, sizeof(threads));
+	memset(choosing, 0, sizeof(choosing));
 	turns = served = 0;
 	full = (b & 15) == 15;
 	hsfq_init(&tree);
@@ -487,6 +525,7 @@ static void tear_down(void)
 		stop(&threads[n]);
 		leaf_leave(&tree, threads[n].leaf);
 	}
+	all_give_up();
 	CHECK(!hsfq_schedule(&tree) && !tree.runnable);
 	do {
 		before = tree.nodes;

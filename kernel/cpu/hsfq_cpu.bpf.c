@@ -390,10 +390,7 @@ static void restore_passed(u32 passed)
 	while (leaf && can_loop) {
 		if (!lock_tree())
 			return;
-		next = tree.node[leaf].next_free;
-		tree.node[leaf].next_free = HSFQ_NIL;
-		if (tree.node[leaf].waiting)
-			hsfq_ready(&tree, leaf);
+		next = leaf_restore(&tree, leaf);
 		unlock_tree();
 		head = scx_bpf_dsq_peek(leaf);
 		if (head) {
@@ -429,7 +426,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		trace(HSFQ_TRACE_QUANTUM, &r);
 	}
 
-	while (leaf && can_loop) { /* each round takes a leaf off the heap */
+	while (leaf && can_loop) { /* each round takes a leaf out of sight */
 		if (th && th->leaf == leaf && goes_on(th))
 			break;
 		moved = scx_bpf_dsq_move_to_local(leaf);
@@ -438,9 +435,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		if (!lock_tree())
 			return;
 		hsfq_totals.passed_over++;
-		hsfq_busy(&tree, leaf);
-		tree.node[leaf].next_free = passed;
-		passed = leaf;
+		passed = leaf_pass(&tree, leaf, passed);
 		leaf = hsfq_schedule(&tree);
 		unlock_tree();
 	}

@@ -61,6 +61,11 @@ pub trait Engine {
     fn wait(&mut self, th: ThreadId) -> Result<()>;
     /// It waits no longer.
     fn unwait(&mut self, th: ThreadId) -> Result<()>;
+    /// A server that may serve no thread of the leaf takes it out of sight, in front of those it
+    /// has `passed` over already. Returns the first of that list now.
+    fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>>;
+    /// The first leaf of a list may be chosen again. Returns the rest.
+    fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>>;
     /// The thread is taken into service.
     fn serve(&mut self, th: ThreadId) -> Result<()>;
     /// The thread was served: charges it, its leaf and their ancestors.
@@ -194,6 +199,14 @@ impl Engine for Core {
 
     fn unwait(&mut self, th: ThreadId) -> Result<()> {
         self.tree.unwait(&mut self.threads[th.0])
+    }
+
+    fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
+        self.tree.pass(leaf, passed)
+    }
+
+    fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>> {
+        self.tree.restore(passed)
     }
 
     fn serve(&mut self, th: ThreadId) -> Result<()> {

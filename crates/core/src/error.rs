@@ -19,6 +19,9 @@ pub enum Error {
     /// `EINVAL`: a leaf was expected.
     #[error("node {0} is an inner node, which holds nodes and not threads; choose a leaf")]
     NotLeaf(NodeId),
+    /// `EINVAL`: a list of leaves passed over was expected.
+    #[error("leaf {0} is on no list of leaves passed over; give what pass or restore returned")]
+    NotPassed(NodeId),
     /// `ERANGE`
     #[error("weight {0} is out of range; choose one from 1 to 10000")]
     Weight(u32),
@@ -44,7 +47,10 @@ impl Error {
         match self {
             Error::NoSuchNode(_) => 2,
             Error::Busy(_) => 16,
-            Error::IsLeaf(_) | Error::NotLeaf(_) | Error::ThreadState { .. } => 22,
+            Error::IsLeaf(_)
+            | Error::NotLeaf(_)
+            | Error::NotPassed(_)
+            | Error::ThreadState { .. } => 22,
             Error::NoSpace(_) => 28,
             Error::Weight(_) => 34,
             Error::TooDeep(_) => 40,

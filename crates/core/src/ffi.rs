@@ -59,7 +59,7 @@ pub struct Node {
     pub waiting: u32,
     pub policy: u32,
     pub generation: u32,
-    pub next_free: u32,
+    pub next: u32,
 }
 
 /// The whole tree: a header and all its nodes.
@@ -88,6 +88,7 @@ pub const LEAF: u32 = 2;
 pub const RUNNABLE: u32 = 4;
 pub const READY: u32 = 8;
 pub const RETIRED: u32 = 16;
+pub const PASSED: u32 = 32;
 
 extern "C" {
     static qcore_layout: usize;
@@ -114,6 +115,8 @@ extern "C" {
     pub fn qcore_leaf_depart(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_wait(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_unwait(t: *mut RawTree, leaf: u32);
+    pub fn qcore_leaf_pass(t: *mut RawTree, leaf: u32, passed: u32) -> u32;
+    pub fn qcore_leaf_restore(t: *mut RawTree, passed: u32) -> u32;
     pub fn qcore_leaf_serve(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_charge(t: *mut RawTree, leaf: u32, th: *mut RawThread, ns: u64);
     pub fn qcore_leaf_ahead(t: *const RawTree, leaf: u32, th: *const RawThread, ns: u64) -> u64;
@@ -153,7 +156,7 @@ fn layout() -> Vec<usize> {
     all.extend(offsets!(Clock: max_finish epoch));
     all.extend(
         offsets!(Node: flow clock order tail served_ns weight flags parent depth heap up
-        left right who slot children runnable weights threads waiting policy generation next_free),
+        left right who slot children runnable weights threads waiting policy generation next),
     );
     all.extend(offsets!(RawTree: free unused nodes runnable node));
     all.extend(offsets!(RawThread: weight generation left_ns));

@@ -104,6 +104,8 @@ struct Node {
     regime: u64,
     /// Last place in a queue of turns handed out.
     last_place: i128,
+    /// A server passed it over, after that other one.
+    passed: Option<Option<NodeId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -161,6 +163,7 @@ impl Model {
             policy: Policy::default(),
             regime: 0,
             last_place: 0,
+            passed: None,
         };
         Model {
             nodes: vec![None, Some(root)],
@@ -201,6 +204,14 @@ impl Model {
             Ok(index)
         } else {
             Err(Error::NotLeaf(n))
+        }
+    }
+
+    fn find_passed(&self, n: NodeId) -> Result<usize> {
+        let index = self.find_leaf(n)?;
+        match self.at(index).passed {
+            Some(_) => Ok(index),
+            None => Err(Error::NotPassed(n)),
         }
     }
 
@@ -399,6 +410,7 @@ impl Engine for Model {
             policy: Policy::default(),
             regime: 0,
             last_place: 0,
+            passed: None,
         };
         let n = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
@@ -411,7 +423,9 @@ impl Engine for Model {
     fn rmnod(&mut self, n: NodeId) -> Result<()> {
         let i = self.find(n)?;
         let threads = self.members.iter().any(|m| m.leaf == Some(i));
-        if i == ROOT || threads || self.at(i).runnable || self.children(i).next().is_some() {
+        let listed = self.at(i).passed.is_some();
+        let children = self.children(i).next().is_some();
+        if i == ROOT || threads || children || listed || self.at(i).runnable {
             return Err(Error::Busy(n));
         }
         self.nodes[i] = None;
@@ -470,6 +484,9 @@ impl Engine for Model {
                 is: "asleep",
                 must: "runnable",
             });
+        }
+        if self.at(i).passed.is_some() {
+            return Ok(());
         }
         for n in self.path(i) {
             if !self.at(n).ready {
@@ -645,6 +662,28 @@ impl Engine for Model {
             true => Ok(()),
             false => self.busy(id(leaf)),
         }
+    }
+
+    fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
+        let i = self.find_leaf(leaf)?;
+        if let Some(first) = passed {
+            self.find_passed(first)?;
+        }
+        if !self.at(i).ready {
+            return Ok(passed);
+        }
+        self.busy(leaf)?;
+        self.at_mut(i).passed = Some(passed);
+        Ok(Some(leaf))
+    }
+
+    fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>> {
+        let i = self.find_passed(passed)?;
+        let rest = self.at_mut(i).passed.take().flatten();
+        if self.waits(i) {
+            self.ready(passed)?;
+        }
+        Ok(rest)
     }
 
     fn serve(&mut self, th: ThreadId) -> Result<()> {

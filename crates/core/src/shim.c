@@ -13,7 +13,7 @@
 	X(flow) X(clock) X(order) X(tail) X(served_ns) X(weight) \
 	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
 	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
-	X(threads) X(waiting) X(policy) X(generation) X(next_free)
+	X(threads) X(waiting) X(policy) X(generation) X(next)
 /* clang-format on */
 
 #define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
@@ -78,6 +78,8 @@ void qcore_leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_arriv
 void qcore_leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_depart(t, leaf, th); }
 void qcore_leaf_wait(hsfq_tree_t *t, u32 leaf) { leaf_wait(t, leaf); }
 void qcore_leaf_unwait(hsfq_tree_t *t, u32 leaf) { leaf_unwait(t, leaf); }
+u32 qcore_leaf_pass(hsfq_tree_t *t, u32 leaf, u32 passed) { return leaf_pass(t, leaf, passed); }
+u32 qcore_leaf_restore(hsfq_tree_t *t, u32 passed) { return leaf_restore(t, passed); }
 void qcore_leaf_serve(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_serve(t, leaf, th); }
 void qcore_leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ns) { leaf_charge(t, leaf, th, ns); }
 u64 qcore_leaf_ahead(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ns) { return leaf_ahead(&t->node[leaf], th, ns); }

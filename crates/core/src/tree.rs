@@ -463,6 +463,35 @@ impl Tree {
         Ok(())
     }
 
+    /// `leaf_pass`: a server that may serve no thread of the leaf takes it out of
+    /// sight, in front of those it has `passed` over already. Returns the first
+    /// of that list now; a leaf that does not wait to be chosen stays off it.
+    pub fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
+        self.check_leaf(leaf)?;
+        if let Some(first) = passed {
+            self.check_passed(first)?;
+        }
+        let passed = passed.map_or(0, NodeId::number);
+        // SAFETY: the leaf exists, and so does the list.
+        let first = unsafe { ffi::qcore_leaf_pass(&mut *self.raw, leaf.number(), passed) };
+        Ok(NodeId::from_number(first))
+    }
+
+    /// `leaf_restore`: the first leaf of a list may be chosen again. Returns the rest.
+    pub fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>> {
+        self.check_passed(passed)?;
+        // SAFETY: the leaf exists and is on a list.
+        let rest = unsafe { ffi::qcore_leaf_restore(&mut *self.raw, passed.number()) };
+        Ok(NodeId::from_number(rest))
+    }
+
+    fn check_passed(&self, n: NodeId) -> Result<()> {
+        match self.check_leaf(n)?.flags & ffi::PASSED {
+            0 => Err(Error::NotPassed(n)),
+            _ => Ok(()),
+        }
+    }
+
     /// The thread is taken into service.
     pub fn serve(&mut self, th: &mut Thread) -> Result<()> {
         let leaf = self.in_service(th)?;

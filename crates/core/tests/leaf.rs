@@ -7,6 +7,7 @@ use common::{check_invariants, Pair, Queues};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::engine::{Engine, ThreadId};
+use qlinux_core::ffi;
 use qlinux_core::leaf::tunables;
 use qlinux_core::{NodeId, Policy};
 
@@ -18,6 +19,8 @@ struct Machine {
     /// Of each thread: its leaf, and whether it is asleep, waits or is in service.
     threads: Vec<(NodeId, State)>,
     served_ns: Vec<u64>,
+    /// Of each server that is choosing: its leaves passed over, and the one it looks into.
+    choosing: [(Option<NodeId>, Option<NodeId>); 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +43,7 @@ impl Machine {
             leaves,
             threads: Vec::new(),
             served_ns: Vec::new(),
+            choosing: Default::default(),
         }
     }
 
@@ -104,6 +108,20 @@ impl Machine {
         }
     }
 
+    /// A server that finds nobody for it: it chooses, passes over, chooses again,
+    /// and at the end restores. Others do the same between its steps.
+    fn look(&mut self, server: usize, give_up: bool) {
+        let (mut passed, chosen) = self.choosing[server];
+        if let Some(leaf) = chosen {
+            passed = self.pair.pass(leaf, passed).unwrap();
+        }
+        let next = (!give_up).then(|| self.pair.schedule()).flatten();
+        while next.is_none() && passed.is_some() {
+            passed = self.pair.restore(passed.unwrap()).unwrap();
+        }
+        self.choosing[server] = (passed, next);
+    }
+
     /// One server serves one thread for the quantum that the core allows.
     fn step(&mut self) -> Option<(usize, u64)> {
         let th = self.dispatch()?;
@@ -140,6 +158,8 @@ impl Machine {
             assert_eq!(l.threads, mine.len() as u32);
             assert_eq!(l.runnable, count(&|s| s != State::Asleep));
             assert_eq!(l.waiting, count(&|s| s == State::Waiting));
+            let in_sight = l.flags & (ffi::READY | ffi::PASSED) != 0;
+            assert!(in_sight || l.waiting == 0, "leaf {leaf} is lost from sight");
             self.pair.vtime(leaf).unwrap();
         }
         for (i, (_, state)) in self.threads.iter().enumerate() {
@@ -162,6 +182,7 @@ enum Op {
     Policy { leaf: u8, policy: u8 },
     Weight { th: u8, weight: u32 },
     Left { waiting: u8, th: u8, ran_ns: u64 },
+    Look { server: u8, give_up: bool },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -178,6 +199,8 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(th, length_ns, sleep)| Op::Finish { th, length_ns, sleep }),
         1 => (n(), n()).prop_map(|(leaf, policy)| Op::Policy { leaf, policy }),
         2 => (n(), weight()).prop_map(|(th, weight)| Op::Weight { th, weight }),
+        8 => (n(), prop::bool::weighted(0.2))
+            .prop_map(|(server, give_up)| Op::Look { server, give_up }),
         3 => (n(), n(), length()).prop_map(|(waiting, th, ran_ns)| Op::Left { waiting, th, ran_ns }),
     ]
 }
@@ -232,6 +255,9 @@ impl Machine {
                 self.pair.set_thread_weight(ThreadId(th), weight).unwrap();
             }
             Op::Weight { .. } => {}
+            Op::Look { server, give_up } => {
+                self.look(usize::from(server) % self.choosing.len(), give_up);
+            }
             Op::Left {
                 waiting,
                 th,
@@ -257,12 +283,21 @@ proptest! {
             m.apply(op);
             m.check();
         }
-        // Whatever happened, everybody who is runnable is served in bounded time.
+        // Whatever happened, everybody who is runnable is served once before
+        // the last one is, and nobody is forgotten.
+        for server in 0..m.choosing.len() {
+            m.look(server, true);
+        }
         for th in 0..m.threads.len() {
             if m.threads[th].1 == State::Served {
                 m.finish(th, 1_000_000, false);
             }
         }
+        while let Some(th) = m.dispatch() {
+            m.finish(th, 1_000_000, true);
+        }
+        prop_assert!(m.threads.iter().all(|t| t.1 == State::Asleep), "somebody waits for ever");
+        m.check();
     }
 
     #[test]

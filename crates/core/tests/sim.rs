@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use qlinux_core::bounds::{check, Kind, Options};
 use qlinux_core::engine::Core;
 use qlinux_core::model::Model;
-use qlinux_core::sim::{main_sim, run, Class, Event, Ns, SimError, Span, Thread, Workload};
+use qlinux_core::sim::{
+    main_sim, run, Change, Class, Event, Ns, SimError, Simulation, Span, Thread, Workload,
+};
 use qlinux_core::Policy;
 
 const MS: u64 = 1_000_000;
@@ -84,6 +86,7 @@ fn thread(leaves: Vec<String>) -> impl Strategy<Value = Thread> {
                 class,
                 weight,
                 count,
+                on: None,
                 start: Ns(start),
                 work: None,
                 run: None,
@@ -211,6 +214,87 @@ proptest! {
         let report = check(&core.trace, &Options::default());
         prop_assert!(report.violations.is_empty(), "{}", report.violations[0]);
     }
+
+    #[test]
+    fn threads_stay_on_their_servers_and_no_server_idles_beside_one_for_it(
+        mut workload in workload(2..5),
+        sets in vec(1u32..16, 12),
+    ) {
+        for (thread, set) in workload.threads.iter_mut().zip(sets) {
+            let on: Vec<u32> = (0..workload.servers).filter(|s| set >> s & 1 != 0).collect();
+            thread.on = (!on.is_empty()).then_some(on);
+        }
+        let simulation = run(&workload, Core::new()).unwrap();
+        prop_assert_eq!(&simulation, &run(&workload, Model::new()).unwrap());
+        let on: Vec<Vec<u32>> = workload.threads.iter().flat_map(|t| {
+            let all = || (0..workload.servers).collect();
+            std::iter::repeat_n(t.on.clone().unwrap_or_else(all), t.count as usize)
+        }).collect();
+        check_affinity(&simulation, &on, workload.duration.0)?;
+    }
+}
+
+/// When each thread is runnable and not in service no server of its own is idle.
+fn check_affinity(s: &Simulation, on: &[Vec<u32>], end_ns: u64) -> Result<(), TestCaseError> {
+    let mut idle: Vec<(u32, u64, u64)> = Vec::new();
+    for server in 0..4 {
+        let mut busy: Vec<_> = s
+            .records
+            .iter()
+            .filter(|r| r.server == Some(server))
+            .collect();
+        busy.sort_by_key(|r| r.start_ns);
+        let mut at = 0;
+        for r in busy {
+            prop_assert!(
+                on[r.thread].contains(&server),
+                "{} on {server}",
+                s.threads[r.thread]
+            );
+            idle.push((server, at, r.start_ns));
+            at = r.end_ns;
+        }
+        idle.push((server, at, end_ns));
+    }
+    for (thread, on) in on.iter().enumerate() {
+        let mut waits = None;
+        for r in s.records.iter().filter(|r| r.thread == thread) {
+            if let (Some(since), true) = (waits, r.start_ns > waits.unwrap_or(0)) {
+                let seen = idle
+                    .iter()
+                    .find(|i| on.contains(&i.0) && i.1.max(since) < i.2.min(r.start_ns));
+                prop_assert!(
+                    seen.is_none(),
+                    "{} waits beside {seen:?}",
+                    s.threads[thread]
+                );
+            }
+            waits = match r.change {
+                Change::Wake | Change::Expired | Change::Preempted => Some(r.end_ns),
+                Change::Blocked | Change::Stopped | Change::Leave => None,
+            };
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_class_confined_to_two_servers_is_served_beside_pinned_threads() {
+    let mut text = String::from("duration = '10s'\nservers = 4\n");
+    text += "class = [{ path = '/pinned', leaf = 'ts' }, { path = '/set', leaf = 'ts' }]\n";
+    for server in 0..4 {
+        text += &format!("[[thread]]\nclass = '/pinned'\non = [{server}]\n");
+    }
+    text += "[[thread]]\nclass = '/set'\ncount = 5\non = [1, 2]\n";
+    let summary = run(&text.parse().unwrap(), Core::new()).unwrap().summary();
+    assert_eq!(summary.served_ns, 40_000 * MS, "no processor is ever idle");
+    let share = summary
+        .classes
+        .iter()
+        .find(|c| c.name == "/set")
+        .unwrap()
+        .share;
+    assert!((share - 0.5).abs() < 0.01, "{share}");
 }
 
 #[test]
@@ -329,6 +413,10 @@ fn a_wrong_workload_is_refused_in_one_sentence() {
         (
             "duration = '1s'\nthread = [{ class = '/a', weight = 0 }]",
             "weight 0",
+        ),
+        (
+            "duration = '1s'\nthread = [{ class = '/a', on = [1] }]",
+            "on must name servers from 0 to 0",
         ),
         (
             "duration = '1s'\nevent = [{ at = '1s', do = 'nonsense' }]",

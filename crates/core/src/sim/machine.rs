@@ -484,13 +484,18 @@ impl<E: Engine> Machine<E> {
 
     /// A thread woke: may a quantum in service go on? The one that must end first does.
     fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
-        if !self.preempt || self.servers.iter().any(Option::is_none) {
+        let may: Vec<usize> = (0..self.servers.len())
+            .filter(|&server| self.may(waiting, server))
+            .collect();
+        if !self.preempt || may.iter().any(|&server| self.servers[server].is_none()) {
             return Ok(());
         }
         let id = self.threads[waiting].id;
         let mut first: Option<(u64, usize)> = None;
-        for (server, service) in self.servers.iter().enumerate() {
-            let Some(s) = service else { continue };
+        for server in may {
+            let Some(s) = &self.servers[server] else {
+                continue;
+            };
             let running = self.threads[s.thread].id;
             let ran_ns = self.now - s.since_ns;
             let left_ns = match self.quantum_ns {
@@ -546,12 +551,14 @@ impl<E: Engine> Machine<E> {
     /// Gives every idle server somebody who waits; returns whether it gave any.
     fn fill(&mut self) -> Result<bool, SimError> {
         let mut any = false;
-        while let Some(server) = self.servers.iter().position(Option::is_none) {
-            let Some(leaf) = self.engine.schedule() else {
-                break;
+        for server in 0..self.servers.len() {
+            if self.servers[server].is_some() {
+                continue;
+            }
+            let Some(thread) = self.choose(server)? else {
+                continue;
             };
             any = true;
-            let thread = self.first(leaf);
             self.unwait(thread)?;
             let (id, class) = (self.threads[thread].id, self.threads[thread].class);
             let failed = || refused(self.now, "taking a thread into service");
@@ -575,19 +582,38 @@ impl<E: Engine> Machine<E> {
         Ok(any)
     }
 
-    /// Of the threads that wait in the leaf, the one with the least key.
-    fn first(&self, leaf: NodeId) -> usize {
+    /// The thread that the server is to serve: leaves with none for it are passed over.
+    fn choose(&mut self, server: usize) -> Result<Option<usize>, SimError> {
+        let failed = || refused(self.now, "passing over a class");
+        let (mut thread, mut passed) = (None, None);
+        while let Some(leaf) = self.engine.schedule() {
+            thread = self.first(leaf, server);
+            if thread.is_some() {
+                break;
+            }
+            passed = self.engine.pass(leaf, passed).map_err(failed())?;
+        }
+        while let Some(first) = passed {
+            passed = self.engine.restore(first).map_err(failed())?;
+        }
+        Ok(thread)
+    }
+
+    fn may(&self, thread: usize, server: usize) -> bool {
+        let on = &self.threads[thread].spec.on;
+        on.as_ref().is_none_or(|on| on.contains(&(server as u32)))
+    }
+
+    /// Of the threads that wait in the leaf and may use the server, the one with the least key.
+    fn first(&self, leaf: NodeId, server: usize) -> Option<usize> {
         let mut best: Option<&(usize, E::Key, usize)> = None;
-        for q in self
-            .queue
-            .iter()
-            .filter(|q| self.classes[q.0].id == Some(leaf))
-        {
-            if best.is_none_or(|b| E::before(q.1, b.1)) {
+        for q in &self.queue {
+            let eligible = self.classes[q.0].id == Some(leaf) && self.may(q.2, server);
+            if eligible && best.is_none_or(|b| E::before(q.1, b.1)) {
                 best = Some(q);
             }
         }
-        best.expect("a ready leaf has a waiting thread").2
+        best.map(|q| q.2)
     }
 
     /// The service ends: charges it. `stopped`: the thread is not to go on.

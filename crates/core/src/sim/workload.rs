@@ -138,6 +138,8 @@ pub struct Thread {
     /// How many alike.
     #[serde(default = "one")]
     pub count: u32,
+    /// Servers that may serve it; without, all.
+    pub on: Option<Vec<u32>>,
     /// When it first becomes runnable.
     #[serde(default)]
     pub start: Ns,
@@ -275,6 +277,13 @@ impl Workload {
             if patterns_clash {
                 return refuse(format!(
                     "thread {who}: give run with either sleep or every, or phases alone, or none"
+                ));
+            }
+            let on = t.on.iter().flatten();
+            if t.on.as_ref().is_some_and(Vec::is_empty) || on.clone().any(|&s| s >= self.servers) {
+                return refuse(format!(
+                    "thread {who}: on must name servers from 0 to {}, at least one",
+                    self.servers - 1
                 ));
             }
             let too_short = t.run.is_some_and(|r| r.least.0 == 0) || t.every == Some(Ns(0));

@@ -92,6 +92,12 @@ impl Engine for Pair {
     fn unwait(&mut self, th: ThreadId) -> Result<()> {
         both!(self.unwait(th))
     }
+    fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
+        both!(self.pass(leaf, passed))
+    }
+    fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>> {
+        both!(self.restore(passed))
+    }
     fn serve(&mut self, th: ThreadId) -> Result<()> {
         both!(self.serve(th))
     }
@@ -298,6 +304,11 @@ pub fn check_invariants(t: &RawTree) {
                 h.waiting <= h.runnable && h.runnable <= h.threads,
                 "leaf {n}: counters"
             );
+            assert_ne!(
+                h.flags & (ffi::READY | ffi::PASSED),
+                ffi::READY | ffi::PASSED,
+                "leaf {n} may be chosen although it was passed over"
+            );
         }
     }
     check_free_list(t, nodes);
@@ -309,7 +320,7 @@ fn check_free_list(t: &RawTree, nodes: u32) {
         assert_eq!(t.node[n as usize].flags, 0, "node {n} is on the free list");
         free += 1;
         assert!(free <= NODES_MAX, "the free list is a circle");
-        n = t.node[n as usize].next_free;
+        n = t.node[n as usize].next;
     }
     assert_eq!(nodes + free + 1, t.unused, "nodes lost");
 }
