@@ -133,6 +133,13 @@ static void wait_end(struct thread __arena *th)
 	leaf_unwait(&tree, th->leaf);
 }
 
+static void name_leaf(struct hsfq_trace_record *r, u32 leaf)
+{
+	r->leaf = leaf;
+	r->node = tree.node[leaf].parent;
+	r->weight = tree.node[leaf].weight;
+}
+
 /* Charges what the thread was served since its last charge. */
 static bool charge(struct thread __arena *th, u64 exec, struct hsfq_trace_record *r)
 {
@@ -142,8 +149,7 @@ static bool charge(struct thread __arena *th, u64 exec, struct hsfq_trace_record
 		return false;
 	r->length_ns = ran;
 	r->start_tag = tree.node[th->leaf].flow.start;
-	r->leaf = th->leaf;
-	r->node = tree.node[th->leaf].parent;
+	name_leaf(r, th->leaf);
 	th->charged = exec;
 	th->served_ns += ran;
 	leaf_charge(&tree, th->leaf, &th->lt, ran);
@@ -286,8 +292,7 @@ void BPF_PROG(op_runnable, struct task_struct *p, u64 enq_flags)
 		th->runnable = 1;
 		leaf_arrive(&tree, th->leaf, &th->lt);
 	}
-	r.leaf = th->leaf;
-	r.node = tree.node[th->leaf].parent;
+	name_leaf(&r, th->leaf);
 	unlock_tree();
 	if (trace_on && first)
 		trace(HSFQ_TRACE_RUN, &r);
@@ -501,8 +506,7 @@ void BPF_PROG(op_quiescent, struct task_struct *p, u64 deq_flags)
 		leaf_depart(&tree, th->leaf, &th->lt);
 		last = !tree.node[th->leaf].runnable;
 	}
-	r.leaf = th->leaf;
-	r.node = tree.node[th->leaf].parent;
+	name_leaf(&r, th->leaf);
 	unlock_tree();
 	if (trace_on && last)
 		trace(HSFQ_TRACE_SLEEP, &r);
@@ -790,11 +794,10 @@ void BPF_PROG(op_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	hsfq_set_weight(&tree, n->node, weight);
 	r.node = n->node;
 	r.leaf = n->leaf;
+	r.weight = weight;
 	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
-	if (trace_on) {
-		r.length_ns = weight;
+	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
-	}
 }
 
 /* Defined, so that hotplug does not end the scheduler. A CPU that goes away

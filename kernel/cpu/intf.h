@@ -11,7 +11,7 @@
 #define QLINUX_CPU_INTF_H
 
 enum {
-	HSFQ_INTF_VERSION = 1,
+	HSFQ_INTF_VERSION = 2,
 	HSFQ_REASON_LEN = 128,
 	HSFQ_MESSAGE_LEN = 1024,
 };
@@ -80,7 +80,7 @@ enum hsfq_trace_kind {
 	HSFQ_TRACE_QUANTUM = 1, /* a thread was served */
 	HSFQ_TRACE_RUN = 2,     /* a leaf became runnable */
 	HSFQ_TRACE_SLEEP = 3,   /* a leaf stopped being runnable */
-	HSFQ_TRACE_WEIGHT = 4,  /* a node's weight changed; `length_ns` is the new one */
+	HSFQ_TRACE_WEIGHT = 4,  /* a node's weight changed */
 };
 
 struct hsfq_trace_record {
@@ -92,6 +92,8 @@ struct hsfq_trace_record {
 	s32 tid;
 	u16 cpu;
 	u16 kind;
+	u32 weight; /* of the leaf; of kind 4, the node's new one */
+	u32 pad;
 };
 
 #endif

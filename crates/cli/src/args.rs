@@ -292,9 +292,9 @@ The scheduler must have been started with `qlinux up cpu --trace SIZE`. One read
   tid        thread served, 0 where none is concerned
   class      path of the class; node:N once it is deleted
   node,leaf  its node, and the leaf of its own threads, in the tree
-  length_ns  service charged; 0 in run and sleep
+  length_ns  service charged, in a quantum record, else 0
   start_tag  of the leaf before the charge, in 1/1024 ns per unit of weight, modulo 2^64
-  weight     the new weight in a weight record, else 0
+  weight     of the leaf among its siblings; in a weight record, the new one of the node
 
 Example:
   qlinux up cpu --trace 16M && qlinux trace --duration 10 --output quanta.csv";

@@ -74,33 +74,34 @@ impl From<qlinux::Error> for Stopped {
     }
 }
 
-/// Kind, length and new weight, which share a field of the record.
-fn parts(record: &TraceRecord) -> (&'static str, u64, u64) {
-    match Kind::of(record) {
-        Some(Kind::Weight) => (Kind::Weight.name(), 0, record.length_ns),
-        Some(kind) => (kind.name(), record.length_ns, 0),
-        None => ("unknown", record.length_ns, 0),
-    }
+fn kind(record: &TraceRecord) -> &'static str {
+    Kind::of(record).map_or("unknown", Kind::name)
 }
 
 fn csv_line(r: &TraceRecord, class: &str) -> String {
-    let (kind, length_ns, weight) = parts(r);
     let class = if class.contains([',', '"']) {
         format!("\"{}\"", class.replace('"', "\"\""))
     } else {
         class.into()
     };
     format!(
-        "{},{kind},{},{},{class},{},{},{length_ns},{},{weight}",
-        r.time_ns, r.cpu, r.tid, r.node, r.leaf, r.start_tag
+        "{},{},{},{},{class},{},{},{},{},{}",
+        r.time_ns,
+        kind(r),
+        r.cpu,
+        r.tid,
+        r.node,
+        r.leaf,
+        r.length_ns,
+        r.start_tag,
+        r.weight
     )
 }
 
 fn json_line(r: &TraceRecord, class: &str) -> String {
-    let (kind, length_ns, weight) = parts(r);
     serde_json::json!({
-        "time_ns": r.time_ns, "kind": kind, "cpu": r.cpu, "tid": r.tid, "class": class, "node": r.node,
-        "leaf": r.leaf, "length_ns": length_ns, "start_tag": r.start_tag, "weight": weight,
+        "time_ns": r.time_ns, "kind": kind(r), "cpu": r.cpu, "tid": r.tid, "class": class, "node": r.node,
+        "leaf": r.leaf, "length_ns": r.length_ns, "start_tag": r.start_tag, "weight": r.weight,
     })
     .to_string()
 }
@@ -120,8 +121,10 @@ mod tests {
             tid: 11,
             cpu: 1,
             kind: 1,
+            weight: 100,
+            pad: 0,
         };
-        assert_eq!(csv_line(&record, "/a"), "9,quantum,1,11,/a,2,3,7,5,0");
+        assert_eq!(csv_line(&record, "/a"), "9,quantum,1,11,/a,2,3,7,5,100");
         assert_eq!(
             csv_line(&record, "/a").split(',').count(),
             HEADER.split(',').count()
@@ -129,12 +132,12 @@ mod tests {
         record.kind = 4;
         assert_eq!(
             csv_line(&record, "/a,\"b"),
-            "9,weight,1,11,\"/a,\"\"b\",2,3,0,5,7"
+            "9,weight,1,11,\"/a,\"\"b\",2,3,7,5,100"
         );
         let value: serde_json::Value = serde_json::from_str(&json_line(&record, "/a")).unwrap();
         assert_eq!(
             (value["weight"].as_u64(), value["length_ns"].as_u64()),
-            (Some(7), Some(0))
+            (Some(100), Some(7))
         );
     }
 }

@@ -34,6 +34,9 @@ pub enum Kind {
 /// Of several members of a class, so many are named in a message.
 const NAMED_MAX: usize = 5;
 
+/// The kernel's threaded controllers, which divide among single threads too.
+const THREADED: [&str; 4] = ["cpu", "cpuset", "perf_event", "pids"];
+
 /// A cgroup v2 hierarchy.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
@@ -289,10 +292,20 @@ impl Hierarchy {
 
     /// Does it divide the CPU among its children?
     pub fn divides_cpu(&self, path: &ClassPath) -> bool {
-        self.read(path, "cgroup.subtree_control")
-            .unwrap_or_default()
-            .split_whitespace()
-            .any(|c| c == "cpu")
+        self.divided(path).iter().any(|c| c == "cpu")
+    }
+
+    /// Does it divide nothing that a class with processes of its own must not divide?
+    pub fn divides_only_threaded(&self, path: &ClassPath) -> bool {
+        let divided = self.divided(path);
+        divided.iter().all(|c| THREADED.contains(&c.as_str()))
+    }
+
+    /// The controllers that divide something among its children.
+    fn divided(&self, path: &ClassPath) -> Vec<String> {
+        let text = self.read(path, "cgroup.subtree_control");
+        let text = text.unwrap_or_default();
+        text.split_whitespace().map(str::to_owned).collect()
     }
 
     /// Makes it divide the CPU among its children; false: it did before.
@@ -513,7 +526,10 @@ mod tests {
         );
         assert_eq!(fake.fs.path_of(fake.fs.id(&deep).unwrap()), Some(deep));
         assert_eq!(fake.fs.path_of(u64::MAX), None);
-        assert!(fake.fs.divides_cpu(&a));
+        assert!(fake.fs.divides_cpu(&a) && fake.fs.divides_only_threaded(&a));
+        let slice = fake.class("/slice", "domain", "cpu memory", "");
+        assert!(!fake.fs.divides_only_threaded(&slice));
+        fake.fs.remove(&slice).unwrap_err();
         assert!(matches!(
             fake.fs.id(&"/c".parse().unwrap()),
             Err(Error::NoClass { .. })

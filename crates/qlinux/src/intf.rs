@@ -2,7 +2,7 @@
 //! Mirror of `kernel/cpu/intf.h`; `tests/intf.rs` holds the layouts together.
 
 /// Version of the interface that this library speaks.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Size of [`End::reason`].
 pub const REASON_LEN: usize = 128;
 /// Size of [`End::message`].
@@ -142,7 +142,7 @@ pub struct CtlThread {
 pub struct TraceRecord {
     /// End of the quantum, or when it happened.
     pub time_ns: u64,
-    /// Service charged; the new weight in a record of kind 4.
+    /// Service charged.
     pub length_ns: u64,
     /// Of the leaf, before the charge.
     pub start_tag: u64,
@@ -156,6 +156,10 @@ pub struct TraceRecord {
     pub cpu: u16,
     /// 1 quantum, 2 run, 3 sleep, 4 weight.
     pub kind: u16,
+    /// Of the leaf; in a record of kind 4, the node's new one.
+    pub weight: u32,
+    /// Always 0.
+    pub pad: u32,
 }
 
 /// Value of the map `cgroups`: `struct cgroup_nodes`.
@@ -193,6 +197,6 @@ const _: () = {
     assert!(size_of::<CtlClass>() == 80);
     assert!(size_of::<CtlPolicy>() == 16);
     assert!(size_of::<CtlThread>() == 40);
-    assert!(size_of::<TraceRecord>() == 40);
+    assert!(size_of::<TraceRecord>() == 48);
     assert!(size_of::<CgroupNodes>() == 16);
 };

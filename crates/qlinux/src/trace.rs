@@ -23,7 +23,7 @@ pub enum Kind {
     Run,
     /// A leaf stopped being runnable.
     Sleep,
-    /// A class has a new weight, which stands in `length_ns`.
+    /// A class has a new `weight`.
     Weight,
 }
 

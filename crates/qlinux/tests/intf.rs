@@ -30,7 +30,7 @@ fn layouts_agree() {
             weight, policy, threads, runnable, children, shared }
         "hsfq_ctl_policy" = intf::CtlPolicy { cgroup_id, policy, pad }
         "hsfq_ctl_thread" = intf::CtlThread { tid, set_weight, weight, fixed, cgroup_id, served_ns, key }
-        "hsfq_trace_record" = intf::TraceRecord { time_ns, length_ns, start_tag, leaf, node, tid, cpu, kind }
+        "hsfq_trace_record" = intf::TraceRecord { time_ns, length_ns, start_tag, leaf, node, tid, cpu, kind, weight, pad }
     };
     rust.push(("version".to_string(), intf::VERSION as usize));
     rust.push(("weight nice".to_string(), intf::WEIGHT_NICE as usize));

@@ -2,6 +2,7 @@
 //! Operations on classes: cgroups with a weight, whose own threads a leaf
 //! scheduler orders.
 
+mod ending;
 mod moving;
 mod show;
 
@@ -13,7 +14,7 @@ use crate::cpu::Running;
 use crate::intf::{CtlClass, CtlThread, WEIGHT_NICE};
 use crate::undo::Undo;
 use crate::{ClassPath, Error, Leaf, Lock, Result, Weight};
-use std::time::{Duration, Instant};
+use ending::patiently;
 
 /// What classes need of the scheduler.
 pub trait Scheduler {
@@ -151,15 +152,35 @@ impl<S: Scheduler> Classes<S> {
         undo.push(move || drop(fs.remove(&created)));
         // Before the parent divides the CPU: one with processes may do so only
         // for threaded classes.
-        if threaded || fs.kind(path) == Kind::Invalid {
+        if threaded || ending::among_threaded(fs, path) {
             fs.make_threaded(path)?;
         }
         for ancestor in path.ancestors() {
-            if fs.divide_cpu(&ancestor)? {
+            let divide = || fs.divide_cpu(&ancestor);
+            if patiently(divide, |_| ending::looks_empty(fs, &ancestor))? {
                 undo.push(move || drop(fs.undivide_cpu(&ancestor)));
             }
         }
+        patiently(
+            || self.require_valid(path),
+            |_| ending::looks_open(fs, path),
+        )?;
         self.node(path).map(drop)
+    }
+
+    /// Processes that came into a class above meanwhile make this one invalid.
+    fn require_valid(&self, path: &ClassPath) -> Result<()> {
+        if self.fs.kind(path) != Kind::Invalid {
+            return Ok(());
+        }
+        let above = path.ancestors().into_iter().rev();
+        let occupied = above.filter(|a| !a.is_root() && !ending::looks_empty(&self.fs, a));
+        let parent = path.parent().unwrap_or_else(ClassPath::root);
+        let occupied = occupied.last().unwrap_or(parent);
+        Err(Error::Occupied {
+            members: self.fs.members(&occupied),
+            path: occupied.to_string(),
+        })
     }
 
     /// The kernel would make a domain class below one with processes, and call
@@ -253,18 +274,10 @@ impl<S: Scheduler> Classes<S> {
 
 /// Deletes a class without children and members, whether or not H-SFQ is loaded.
 pub fn delete(fs: &Hierarchy, path: &ClassPath) -> Result<()> {
-    const ENDING_MAX: Duration = Duration::from_secs(2);
-    let started = Instant::now();
-    loop {
-        let result = fs.remove(path);
-        // Processes that have ended stay members until the kernel is done with them.
-        let ending = matches!(&result, Err(Error::HasMembers { .. }))
-            && fs.threads(path).is_ok_and(|threads| threads.is_empty());
-        if !ending || started.elapsed() > ENDING_MAX {
-            return result;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    patiently(
+        || fs.remove(path),
+        |e| matches!(e, Error::HasMembers { .. }) && ending::looks_empty(fs, path),
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moving processes and threads.
 
+use super::ending::{looks_open, patiently};
 use super::{Classes, Scheduler};
 use crate::cgroup::{words, Hierarchy, Kind};
 use crate::undo::Undo;
@@ -105,7 +106,7 @@ fn put_back(fs: &Hierarchy, member: Member, places: &[(i32, ClassPath)]) -> io::
 }
 
 fn move_one(fs: &Hierarchy, path: &ClassPath, member: Member) -> Result<()> {
-    let result = match member {
+    let attempt = || match member {
         Member::Thread(tid) => fs.move_thread(path, tid),
         Member::Process(pid) if fs.kind(path) == Kind::Threaded => {
             // A process enters a threaded class through the domain above it.
@@ -119,7 +120,14 @@ fn move_one(fs: &Hierarchy, path: &ClassPath, member: Member) -> Result<()> {
         }
         Member::Process(pid) => fs.move_process(path, pid),
     };
-    result.map_err(|e| explain(fs, path, member, e))
+    let only_ending = |e: &io::Error| {
+        let closed = matches!(
+            e.raw_os_error().map(Errno::from_raw),
+            Some(Errno::EBUSY | Errno::EOPNOTSUPP)
+        );
+        closed && matches!(member, Member::Process(_)) && looks_open(fs, path)
+    };
+    patiently(attempt, only_ending).map_err(|e| explain(fs, path, member, e))
 }
 
 /// The kernel's refusals, by the rule behind them.

@@ -7,6 +7,7 @@ use crate::intf::Plain;
 use nix::errno::Errno;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::time::Duration;
 
 #[derive(Default)]
 struct Table {

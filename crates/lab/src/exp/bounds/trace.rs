@@ -7,12 +7,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Weight of the leaf that a cgroup's own threads form beside its children.
-const OWN_WEIGHT: u32 = 100;
-/// Kernel threads of the root have a leaf beside that one, of this index and weight.
-const KERNEL_LEAF: u32 = 3;
-const KERNEL_WEIGHT: u32 = 10_000;
-const KERNEL_NAME: &str = "/(kernel)";
+/// Of a class that nobody gave another.
+const DEFAULT_WEIGHT: u32 = 100;
 
 /// A line of the trace; columns that nothing here needs are left out.
 #[derive(Deserialize)]
@@ -82,11 +78,7 @@ impl Builder<'_> {
             Some(("", _)) | None => Some(self.node("/")),
             Some((above, _)) => Some(self.node(above)),
         };
-        let weight = match self.weights.get(path) {
-            Some(weight) => *weight,
-            None if path == KERNEL_NAME => KERNEL_WEIGHT,
-            None => OWN_WEIGHT,
-        };
+        let weight = self.weights.get(path).copied().unwrap_or(DEFAULT_WEIGHT);
         self.trace.nodes.push(Node {
             name: path.to_owned(),
             parent,
@@ -98,17 +90,22 @@ impl Builder<'_> {
     }
 
     /// The leaf of a class's own threads: the class itself where it has no children.
-    fn leaf(&mut self, class: &str, leaf: u32) -> usize {
-        if class == "/" && leaf == KERNEL_LEAF {
-            return self.node(KERNEL_NAME);
-        }
+    /// Where it has, it is a node of its own beside them.
+    fn leaf(&mut self, record: &Record) -> usize {
+        let Record {
+            class,
+            leaf,
+            weight,
+            ..
+        } = record;
         let below = format!("{}/", class.trim_end_matches('/'));
         let inner = class == "/" || self.nodes.keys().any(|path| path.starts_with(&below));
-        self.node(&if inner {
-            below + "(own)"
-        } else {
-            class.to_owned()
-        })
+        if !inner {
+            return self.node(class);
+        }
+        let node = self.node(&format!("{below}(leaf {leaf})"));
+        self.trace.nodes[node].weights = vec![(0, *weight)];
+        node
     }
 
     fn add(&mut self, record: &Record) -> Result<()> {
@@ -124,7 +121,7 @@ impl Builder<'_> {
             self.trace.nodes[node].weights.push((time, record.weight));
             return Ok(());
         }
-        let leaf = self.leaf(&record.class, record.leaf);
+        let leaf = self.leaf(record);
         let start = self.trace.start_ns;
         // A leaf first heard of by anything but "run" was runnable all the time.
         let runnable = self
@@ -240,16 +237,16 @@ mod tests {
     #[test]
     fn threads_of_an_inner_class_are_a_leaf_of_their_own() {
         let text = format!(
-            "{HEAD}0,run,0,0,/,1,2,0,0,0\n10,quantum,0,7,/,1,2,10,0,0\n\
-             10,run,0,0,/,1,3,0,0,0\n20,quantum,0,8,/,1,3,10,0,0\n"
+            "{HEAD}0,run,0,0,/,1,2,0,0,100\n10,quantum,0,7,/,1,2,10,0,100\n\
+             10,run,0,0,/,1,3,0,0,10000\n20,quantum,0,8,/,1,3,10,0,10000\n"
         );
         let trace = parse(&text, &weights(), 0..u64::MAX).unwrap();
         let node = &trace.nodes[trace.quanta[0].node];
-        assert_eq!((node.name.as_str(), node.parent), ("/(own)", Some(0)));
+        assert_eq!((node.name.as_str(), node.parent), ("/(leaf 2)", Some(0)));
         let kernel = &trace.nodes[trace.quanta[1].node];
         assert_eq!(
             (kernel.name.as_str(), kernel.weights[0].1),
-            (KERNEL_NAME, 10_000)
+            ("/(leaf 3)", 10_000)
         );
     }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that have ended and are still there.
+//!
+//! A process that ends leaves `cgroup.procs` at once, and its cgroup only with the
+//! kernel's last switch away from it, which may take as long as its class waits for
+//! service. In between it is out of sight, and yet it keeps a class from being
+//! divided, entered or removed. Such a refusal is no answer: it is waited for.
+
+use crate::cgroup::{Hierarchy, Kind};
+use crate::ClassPath;
+use std::time::{Duration, Instant};
+
+/// After this the refusal stands.
+const ENDING_MAX: Duration = Duration::from_secs(2);
+
+/// Tries again while the refusal is only due to processes that are just ending.
+pub(super) fn patiently<T, E>(
+    mut attempt: impl FnMut() -> Result<T, E>,
+    only_ending: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let started = Instant::now();
+    loop {
+        match attempt() {
+            Err(e) if started.elapsed() < ENDING_MAX && only_ending(&e) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Is the class part of a threaded subtree, apart from its own kind?
+pub(super) fn among_threaded(fs: &Hierarchy, path: &ClassPath) -> bool {
+    let above = path.ancestors().into_iter().filter(|a| !a.is_root());
+    above.into_iter().any(|a| {
+        let children = fs.children(&a).unwrap_or_default();
+        fs.kind(&a) == Kind::Threaded
+            || children
+                .iter()
+                .any(|child| child != path && fs.kind(child) == Kind::Threaded)
+    })
+}
+
+/// No process or thread of its own is in sight.
+pub(super) fn looks_empty(fs: &Hierarchy, path: &ClassPath) -> bool {
+    fs.threads(path).is_ok_and(|threads| threads.is_empty())
+}
+
+/// Nothing in sight keeps processes out of the class.
+pub(super) fn looks_open(fs: &Hierarchy, path: &ClassPath) -> bool {
+    match fs.kind(path) {
+        Kind::Threaded => false,
+        Kind::Invalid => {
+            let empty = |a: &ClassPath| a.is_root() || looks_empty(fs, a);
+            !among_threaded(fs, path) && path.ancestors().iter().all(empty)
+        }
+        Kind::Domain | Kind::DomainThreaded => {
+            let children = fs.children(path).unwrap_or_default();
+            fs.divides_only_threaded(path)
+                && !children.iter().any(|child| fs.kind(child) == Kind::Domain)
+        }
+    }
+}
