@@ -38,11 +38,11 @@ const EDGE_NS: u64 = 500_000_000;
 const BUFFER: &str = "64M";
 
 /// What a checker cannot know of a processor: switching takes up to 1 % of it,
-/// interrupts and threads before ours two milliseconds now and then (δ), and the
-/// two clocks of a record may differ by the length of a switch.
+/// interrupts a fifth of a millisecond now and then (δ), and the two clocks of a
+/// record may differ by the length of a switch.
 const OPTIONS: Options = Options {
     rate: 0.99,
-    delta_ns: 2_000_000,
+    delta_ns: 200_000,
     slack_ns: 20_000,
     quantum_max_ns: None,
 };

@@ -5,6 +5,7 @@ mod bounds;
 mod latency;
 mod osdi96_5;
 mod osdi96_8a;
+mod pair;
 mod player;
 mod qlinux_5a;
 mod qlinux_5b;

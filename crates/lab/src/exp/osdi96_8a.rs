@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! OSDI'96, figure 8(a): two SFQ nodes beside a node whose load fluctuates.
 
+use super::pair::{self, Pair};
 use super::{Experiment, Lab, Outcome};
-use crate::figure::{Figure, Series, Shape};
+use crate::figure::Series;
 use crate::machine::Session;
-use crate::manifest::{Claim, Target};
 use crate::scene::{Sample, Scene};
 use crate::table::Table;
 use anyhow::Result;
@@ -22,6 +22,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const STEP: Duration = Duration::from_millis(500);
+const PAIR: Pair = Pair {
+    light: "/sfq-1",
+    heavy: "/sfq-2",
+    ratio: 3.0,
+    window: (4, "2 s"),
+    worst: 2.5,
+};
 
 fn record(session: &Session, seed: u64, steps: usize) -> Result<Vec<Sample>> {
     let mut scene = Scene::new(session)?;
@@ -46,22 +53,6 @@ fn record(session: &Session, seed: u64, steps: usize) -> Result<Vec<Sample>> {
     scene.start("/svr4", "burst", &fast)?;
     scene.settle()?;
     scene.series(STEP, steps)
-}
-
-fn cpu_ratio(before: &Sample, after: &Sample) -> f64 {
-    after.used(before, "/sfq-2") / after.used(before, "/sfq-1")
-}
-
-/// Loops pay for switching too, which costs the lighter class the same in less time.
-fn ratio(before: &Sample, after: &Sample) -> f64 {
-    after.counted(before, 1) as f64 / after.counted(before, 0) as f64
-}
-
-/// Largest distance of the ratio from 3 over any two seconds, in percent.
-fn worst(samples: &[Sample]) -> f64 {
-    let windows = samples.windows(5);
-    let errors = windows.map(|w| (ratio(&w[0], &w[4]) / 3.0 - 1.0).abs());
-    100.0 * errors.fold(0.0, f64::max)
 }
 
 fn run(lab: &Lab) -> Result<Outcome> {
@@ -99,42 +90,10 @@ fn run(lab: &Lab) -> Result<Outcome> {
             series.push(Series::new(&name, index, side.dashed(), points));
         }
     }
-    let cpu = sides.both(|samples| cpu_ratio(&samples[0], &samples[steps]));
-    let whole = sides.both(|samples| ratio(&samples[0], &samples[steps]));
-    let worst = sides.both(|samples| worst(samples));
     Ok(Outcome {
         table,
-        figure: Figure {
-            title: EXPERIMENT.title.into(),
-            caption: format!("{}: {}", EXPERIMENT.source, EXPERIMENT.says),
-            x: "time (s)".into(),
-            y: "loops per second".into(),
-            shape: Shape::Lines { marks: false },
-            series,
-        },
-        claims: vec![
-            Claim::new(
-                "ratio of the CPU time",
-                "",
-                Target::Within(2.985, 3.015),
-                cpu.0,
-            )
-            .stock(cpu.1),
-            Claim::new(
-                "ratio of the loops",
-                "",
-                Target::Within(2.94, 3.06),
-                whole.0,
-            )
-            .stock(whole.1),
-            Claim::new(
-                "furthest from 3 in any 2 s",
-                "%",
-                Target::AtMost(2.5),
-                worst.0,
-            )
-            .stock(worst.1),
-        ],
+        figure: pair::figure(&EXPERIMENT, "loops per second", series),
+        claims: PAIR.claims(&sides),
         scale: format!(
             "{} s of virtual time after a warm-up; node SVR4 has the leaf scheduler ts and random \
              bursts (--seed) in place of the system's other threads.",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 5(a): progress of two Inf processes at weights 1:4.
 
+use super::pair::{self, Pair};
 use super::{Experiment, Lab, Outcome};
-use crate::figure::{Figure, Series, Shape};
-use crate::manifest::{Claim, Target};
+use crate::figure::Series;
 use crate::scene::{Sample, Scene};
 use crate::table::Table;
 use anyhow::Result;
@@ -21,6 +21,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const STEP: Duration = Duration::from_millis(500);
+const PAIR: Pair = Pair {
+    light: "/one",
+    heavy: "/four",
+    ratio: 4.0,
+    window: (2, "second"),
+    worst: 5.0,
+};
 
 fn run(lab: &Lab) -> Result<Outcome> {
     let length = lab.seconds(12, 337);
@@ -57,62 +64,13 @@ fn run(lab: &Lab) -> Result<Outcome> {
             series.push(Series::new(&name, index, side.dashed(), points));
         }
     }
-    let cpu = sides.both(|samples| cpu_ratio(&samples[0], &samples[steps]));
-    let ratio = sides.both(|samples| ratio(&samples[0], &samples[steps]));
-    let worst = sides.both(|samples| worst_second(samples));
     Ok(Outcome {
         table,
-        figure: Figure {
-            title: EXPERIMENT.title.into(),
-            caption: format!("{}: {}", EXPERIMENT.source, EXPERIMENT.says),
-            x: "time (s)".into(),
-            y: "loops".into(),
-            shape: Shape::Lines { marks: false },
-            series,
-        },
-        claims: vec![
-            Claim::new(
-                "ratio of the CPU time",
-                "",
-                Target::Within(3.98, 4.02),
-                cpu.0,
-            )
-            .stock(cpu.1),
-            Claim::new(
-                "ratio of the loops",
-                "",
-                Target::Within(3.92, 4.08),
-                ratio.0,
-            )
-            .stock(ratio.1),
-            Claim::new(
-                "furthest from 4 in any second",
-                "%",
-                Target::AtMost(5.0),
-                worst.0,
-            )
-            .stock(worst.1),
-        ],
+        figure: pair::figure(&EXPERIMENT, "loops", series),
+        claims: PAIR.claims(&sides),
         scale: format!(
             "{} s of virtual time after a warm-up; the paper shows 337 s.",
             length.as_secs()
         ),
     })
-}
-
-fn cpu_ratio(before: &Sample, after: &Sample) -> f64 {
-    after.used(before, "/four") / after.used(before, "/one")
-}
-
-/// Loops pay for switching too, which costs the lighter class the same in less time.
-fn ratio(before: &Sample, after: &Sample) -> f64 {
-    after.counted(before, 1) as f64 / after.counted(before, 0) as f64
-}
-
-/// Largest distance of the ratio from 4 over any one second, in percent.
-fn worst_second(samples: &[Sample]) -> f64 {
-    let seconds = samples
-        .windows(3)
-        .map(|w| (ratio(&w[0], &w[2]) / 4.0 - 1.0).abs());
-    100.0 * seconds.fold(0.0, f64::max)
 }

@@ -184,7 +184,23 @@ impl Builder<'_> {
                 self.runnable_until(node, since, self.trace.end_ns);
             }
         }
+        self.trim();
         self.trace
+    }
+
+    /// Quanta that were cut by the ends of the span are not known: the trace
+    /// begins and ends with a whole one, or a processor would seem idle there.
+    fn trim(&mut self) {
+        let trace = &mut self.trace;
+        let quanta = trace.quanta.iter();
+        let first = quanta.clone().map(|q| q.start_ns).min();
+        trace.start_ns = first.unwrap_or(trace.start_ns);
+        trace.end_ns = quanta.map(|q| q.end_ns).max().unwrap_or(trace.end_ns);
+        for interval in &mut trace.runnable {
+            interval.start_ns = interval.start_ns.max(trace.start_ns);
+            interval.end_ns = interval.end_ns.min(trace.end_ns);
+        }
+        trace.runnable.retain(|i| i.start_ns < i.end_ns);
     }
 }
 
@@ -232,6 +248,19 @@ mod tests {
         assert_eq!(trace.quanta.len(), 3);
         assert!(trace.runnable.iter().all(|i| i.start_ns == 30_000_000));
         assert!(check(&trace, &Options::default()).violations.is_empty());
+    }
+
+    #[test]
+    fn a_quantum_cut_by_the_span_is_no_idle_time() {
+        let trace = parse(&text("ababab"), &weights(), 15_000_000..58_000_000).unwrap();
+        assert_eq!((trace.start_ns, trace.end_ns), (20_000_000, 50_000_000));
+        assert_eq!(trace.quanta.len(), 3);
+        assert!(trace
+            .runnable
+            .iter()
+            .all(|i| i.start_ns >= 20_000_000 && i.end_ns <= 50_000_000));
+        let report = check(&trace, &Options::default());
+        assert!(report.violations.is_empty(), "{:?}", report.violations);
     }
 
     #[test]
