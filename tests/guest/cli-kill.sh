@@ -4,6 +4,7 @@
 # description: the command is killed at random moments under load; what is left is whole and the next command works
 # cpus: 2
 # timeout: 1200
+# minutes: 4
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

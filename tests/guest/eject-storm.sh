@@ -4,6 +4,7 @@
 # description: fifty ejections under a fork storm: no task lost, no complaint of the kernel
 # cpus: 2
 # timeout: 1200
+# minutes: 8
 # allow-ejection: yes
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

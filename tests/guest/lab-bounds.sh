@@ -4,6 +4,7 @@
 # description: no bound of SFQ is violated in 100,000 traced quanta of fifty classes
 # cpus: 1
 # timeout: 1200
+# minutes: 2
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --seed 3 --out /tmp/results bounds

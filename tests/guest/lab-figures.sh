@@ -4,6 +4,7 @@
 # description: weights 1:4 and 2:6:1, work conservation and equal threads as in the papers' figures
 # cpus: 1
 # timeout: 1200
+# minutes: 2
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --out /tmp/results qlinux-5a qlinux-5b qlinux-5c osdi96-5 osdi96-8a

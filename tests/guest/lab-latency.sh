@@ -4,6 +4,7 @@
 # description: an interactive thread beside busy ones is woken as soon as under the stock kernel
 # cpus: 1
 # timeout: 1200
+# minutes: 1
 set -euo pipefail
 
 qlinux lab run --here --out /tmp/results latency

@@ -4,6 +4,7 @@
 # description: sixteen classes of threads bound to single processors: none is lost from sight when several pass it over
 # cpus: 4
 # timeout: 1200
+# minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -11,7 +11,10 @@
 //! # cpus: 1
 //! # timeout: 120
 //! # allow-ejection: no
+//! # minutes: 8
 //! ```
+//!
+//! Those that say they take minutes start first.
 //!
 //! Its exit status decides, unless it prints lines "ok NAME" and "not ok NAME":
 //! then each of them counts as one test, so that one boot can serve many.
@@ -39,6 +42,8 @@ pub struct Script {
     cpus: u32,
     mem: String,
     allow_ejection: bool,
+    /// Real time it takes, where it is long.
+    minutes: u32,
 }
 
 impl fmt::Display for Script {
@@ -60,6 +65,7 @@ impl Script {
                 scripts.push(script);
             }
         }
+        scripts.sort_by_key(|script| std::cmp::Reverse(script.minutes));
         Ok(scripts)
     }
 
@@ -94,6 +100,7 @@ impl Script {
             description,
             timeout: number("timeout", 300)?,
             cpus: number("cpus", 1)?,
+            minutes: number("minutes", 0)?,
             mem: head("mem").unwrap_or_else(|| "2G".to_owned()),
             allow_ejection: head("allow-ejection").is_some_and(|value| value == "yes"),
             path: path.to_owned(),

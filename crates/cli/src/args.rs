@@ -241,6 +241,7 @@ Examples:
   qlinux lab list
   qlinux lab run qlinux-5a
   qlinux lab run --all --out results
+  qlinux lab sim workload.toml
   qlinux lab report
 
 On a machine whose kernel cannot do it, or without root, the experiments run in the guest.";

@@ -7,7 +7,7 @@ use qlinux_core::bounds::{check, Kind, Options};
 use qlinux_core::engine::Core;
 use qlinux_core::model::Model;
 use qlinux_core::sim::{
-    main_sim, run, Change, Class, Event, Ns, SimError, Simulation, Span, Thread, Workload,
+    run, simulate, Change, Class, Event, Ns, Request, Simulation, Span, Thread, Workload,
 };
 use qlinux_core::Policy;
 
@@ -463,15 +463,15 @@ fn the_command_writes_what_it_is_asked_for() {
     let file = |name: &str| dir.path().join(name);
     std::fs::write(file("w.toml"), include_str!("../workloads/figure3.toml")).unwrap();
     let mut traces = Vec::new();
-    for engine in [None, Some("--model")] {
-        let mut args: Vec<std::ffi::OsString> = engine.iter().map(|e| e.into()).collect();
-        args.extend(["--trace".into(), file("t.csv").into()]);
-        args.extend([
-            "--summary".into(),
-            file("s.json").into(),
-            file("w.toml").into(),
-        ]);
-        main_sim(args).unwrap();
+    for model in [false, true] {
+        simulate(&Request {
+            workload: file("w.toml"),
+            model,
+            trace: Some(file("t.csv")),
+            summary: Some(file("s.json")),
+            seed: None,
+        })
+        .unwrap();
         traces.push(std::fs::read_to_string(file("t.csv")).unwrap());
     }
     assert_eq!(traces[0], traces[1]);
@@ -490,9 +490,12 @@ fn the_command_writes_what_it_is_asked_for() {
     assert_eq!(summary["served_ns"], 180 * MS);
     assert_eq!(summary["bounds"]["violations"], serde_json::json!([]));
 
-    let usage = main_sim(["--nonsense".into()]).unwrap_err();
-    assert!(matches!(usage, SimError::Usage(_)));
-    let missing = main_sim([file("missing").into()]).unwrap_err();
+    let workload = file("missing");
+    let missing = simulate(&Request {
+        workload,
+        ..Request::default()
+    })
+    .unwrap_err();
     assert!(
         missing.to_string().contains("missing: No such file"),
         "{missing}"

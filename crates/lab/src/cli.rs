@@ -7,6 +7,7 @@ use crate::manifest::{show, Manifest};
 use crate::{guest, report};
 use anyhow::{anyhow, Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use qlinux_core::sim;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,12 +29,44 @@ pub enum LabCommand {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Simulate a workload file; status 1 if a bound of SFQ is violated
+    #[command(after_help = SIM_HELP)]
+    Sim(SimArgs),
     /// Write the page of all results anew; `run` and `demo` do so by themselves
     Report {
         /// Folder of the results
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+const SIM_HELP: &str = "\
+The file names classes, threads and events: see docs/simulator.md. The summary (JSON) has the
+service of every class and thread, and how close each bound of SFQ was approached.
+
+Example, WORKLOAD being
+  duration = \"1s\"
+  class = [{ path = \"/a\", weight = 1, leaf = \"ts\" }, { path = \"/b\", weight = 3, leaf = \"ts\" }]
+  thread = [{ class = \"/a\" }, { class = \"/b\" }]:
+  qlinux lab sim --trace quanta.csv WORKLOAD";
+
+/// What `qlinux lab sim` takes.
+#[derive(Args, Debug)]
+pub struct SimArgs {
+    /// The workload file
+    workload: PathBuf,
+    /// Let the reference model decide in place of the scheduler's own code
+    #[arg(long)]
+    model: bool,
+    /// Write a line for each quantum, wake-up and departure to this file (CSV)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write the summary to this file rather than print it
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// Seed of everything random, in place of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 }
 
 /// What `qlinux lab run` takes.
@@ -96,6 +129,7 @@ pub fn main(command: LabCommand) -> Result<ExitCode> {
         LabCommand::List { json } => list(json),
         LabCommand::Run(args) => run(&args),
         LabCommand::Demo { out } => demo(out),
+        LabCommand::Sim(args) => simulate(args),
         LabCommand::Report { out } => {
             println!("{}", report::write(&results(out))?.display());
             Ok(ExitCode::SUCCESS)
@@ -127,6 +161,26 @@ fn list(json: bool) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn simulate(args: SimArgs) -> Result<ExitCode> {
+    let summary = sim::simulate(&sim::Request {
+        workload: args.workload,
+        model: args.model,
+        trace: args.trace,
+        summary: args.summary,
+        seed: args.seed,
+    })
+    .map_err(|e| anyhow!("{e}"))?; // its words hold the cause already
+    for violation in &summary.bounds.violations {
+        eprintln!("qlinux: {violation}");
+    }
+    let kept = summary.bounds.violations.is_empty();
+    Ok(if kept {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn chosen(args: &RunArgs) -> Result<Vec<&'static Experiment>> {

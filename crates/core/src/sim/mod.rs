@@ -3,14 +3,14 @@
 //!
 //! It is a mechanism in the sense of the kernel's: it keeps the queues of
 //! waiting threads, lets time pass and asks an [`Engine`] for every decision.
-//! [`run`] simulates a [`Workload`], [`main_sim`] is a whole command.
+//! [`run`] simulates a [`Workload`], [`simulate`] a workload file.
 
 mod machine;
 mod output;
 mod workload;
 
 pub use machine::{Change, Record, Simulation};
-pub use output::{main_sim, Summary, SummaryRow};
+pub use output::{simulate, Request, Summary, SummaryRow};
 pub use workload::{Class, Event, Ns, Span, Thread, Workload};
 
 use crate::engine::Engine;
@@ -49,9 +49,6 @@ pub enum SimError {
         /// why not
         source: crate::Error,
     },
-    /// The command line is wrong.
-    #[error("{0}")]
-    Usage(String),
 }
 
 /// Simulates a workload with this scheduler, which must be empty.

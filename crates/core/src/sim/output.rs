@@ -7,7 +7,6 @@ use crate::bounds::{self, Report};
 use crate::engine::Core;
 use crate::model::Model;
 use serde::Serialize;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -126,49 +125,19 @@ impl Simulation {
     }
 }
 
-const USAGE: &str = "usage: sim [--model] [--trace FILE] [--summary FILE] [--seed N] WORKLOAD";
-
-struct Args {
-    model: bool,
-    trace: Option<PathBuf>,
-    summary: Option<PathBuf>,
-    seed: Option<u64>,
-    workload: PathBuf,
-}
-
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Args, SimError> {
-    let usage = |why: &str| SimError::Usage(format!("{why}; {USAGE}"));
-    let mut args = args.into_iter();
-    let (mut model, mut trace, mut summary, mut seed, mut workload) =
-        (false, None, None, None, None);
-    while let Some(arg) = args.next() {
-        let mut value = || {
-            args.next()
-                .ok_or_else(|| usage("an option lacks its value"))
-        };
-        match arg.to_str() {
-            Some("--model") => model = true,
-            Some("--trace") => trace = Some(value()?.into()),
-            Some("--summary") => summary = Some(value()?.into()),
-            Some("--seed") => {
-                let n = value()?.to_str().and_then(|n| n.parse().ok());
-                seed = Some(n.ok_or_else(|| usage("the seed is not a number"))?);
-            }
-            Some(option) if option.starts_with('-') => {
-                return Err(usage(&format!("{option} is not an option")));
-            }
-            _ if workload.is_none() => workload = Some(arg.into()),
-            _ => return Err(usage("one workload at a time")),
-        }
-    }
-    let workload = workload.ok_or_else(|| usage("no workload is named"))?;
-    Ok(Args {
-        model,
-        trace,
-        summary,
-        seed,
-        workload,
-    })
+/// A simulation and what is to be kept of it.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The workload file.
+    pub workload: PathBuf,
+    /// Let the reference model decide in place of the C core.
+    pub model: bool,
+    /// Where the trace goes, if it is wanted.
+    pub trace: Option<PathBuf>,
+    /// Where the summary goes; without, to standard output.
+    pub summary: Option<PathBuf>,
+    /// In place of the workload's seed.
+    pub seed: Option<u64>,
 }
 
 fn write(
@@ -182,29 +151,21 @@ fn write(
     })
 }
 
-/// Simulates a workload file: what `sim` and `qlinux lab sim` do.
-///
-/// `args` are those after the command's name: `[--model] [--trace FILE]
-/// [--summary FILE] [--seed N] WORKLOAD`. The summary goes to standard output
-/// unless a file is named. `--model` lets the reference model decide in place
-/// of the C core.
-pub fn main_sim(args: impl IntoIterator<Item = OsString>) -> Result<Summary, SimError> {
-    let args = parse(args)?;
-    let mut workload = Workload::read(&args.workload)?;
-    if let Some(seed) = args.seed {
-        workload.seed = seed;
-    }
-    let simulation = if args.model {
+/// Simulates a workload file and writes what is asked for: what `qlinux lab sim` does.
+pub fn simulate(request: &Request) -> Result<Summary, SimError> {
+    let mut workload = Workload::read(&request.workload)?;
+    workload.seed = request.seed.unwrap_or(workload.seed);
+    let simulation = if request.model {
         run(&workload, Model::new())
     } else {
         run(&workload, Core::new())
     }?;
     let summary = simulation.summary();
-    if let Some(path) = &args.trace {
+    if let Some(path) = &request.trace {
         write(path, |to| simulation.write_csv(to))?;
     }
     let json = serde_json::to_string_pretty(&summary).expect("a summary is plain data");
-    match &args.summary {
+    match &request.summary {
         Some(path) => write(path, |mut to| {
             writeln!(to, "{json}").and_then(|()| to.flush())
         })?,
