@@ -11,7 +11,7 @@ set -u
 like status-down "$(qlinux status)" 'not loaded'
 check up qlinux up cpu
 like status-up "$(qlinux status)" 'H-SFQ schedules since 20'
-like status-json "$(qlinux status --json | tr -d ' \n')" '"state":"up".*"interface":1'
+like status-json "$(qlinux status --json | tr -d ' \n')" '"state":"up".*"interface":[0-9]+'
 equal kernel "$(cat /sys/kernel/sched_ext/root/ops)" hsfq
 
 check add qlinux class add /a --weight 200 --leaf rr
