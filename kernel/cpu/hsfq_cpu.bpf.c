@@ -15,13 +15,14 @@
  * Waiting threads of a leaf are in a dispatch queue of the kernel, ordered by
  * the key that the leaf's scheduler gave them, so the kernel never loses one.
  *
- *   ops.runnable   hsfq_setrun        ops.dispatch  hsfq_update, hsfq_schedule
- *   ops.quiescent  hsfq_sleep         ops.stopping  hsfq_update
+ *   ops.enqueue   hsfq_setrun        ops.dispatch  hsfq_update, hsfq_schedule
+ *   ops.stopping  hsfq_update, hsfq_sleep
  *
- * A thread is *waiting* from ops.enqueue until ops.dequeue, which sched_ext
- * calls once when the thread leaves our queues for whatever reason. A leaf is
- * ready while a thread of it waits. In ops.dispatch the running thread, whose
- * quantum is over, counts as waiting too: it competes for the next quantum.
+ * A thread is *waiting* from ops.enqueue until it runs, or is not runnable any
+ * more. A leaf is ready while a thread of it waits. In ops.dispatch the running
+ * thread, whose quantum is over, counts as waiting too: it competes for the next
+ * quantum. A thread that wakes beside an idle CPU runs there at once, and is
+ * first heard of in ops.running.
  *
  * Quanta that bound another class's wait (core/quantum.h) are often shorter
  * than the tick; one timer a CPU ends those.
@@ -114,6 +115,16 @@ static void trace(u32 kind, struct hsfq_trace_record *r)
 
 /* ---- under the lock ---------------------------------------------------- */
 
+/* The thread is runnable; true: the first of its leaf. */
+static bool arrive(struct thread __arena *th)
+{
+	if (th->runnable)
+		return false;
+	th->runnable = 1;
+	leaf_arrive(&tree, th->leaf, &th->lt);
+	return tree.node[th->leaf].runnable == 1;
+}
+
 static void wait_begin(struct thread __arena *th, u64 now)
 {
 	if (th->waiting)
@@ -131,6 +142,17 @@ static void wait_end(struct thread __arena *th)
 		return;
 	th->waiting = 0;
 	leaf_unwait(&tree, th->leaf);
+}
+
+/* The thread is not runnable any more; true: it was the last of its leaf. */
+static bool depart(struct thread __arena *th)
+{
+	wait_end(th);
+	if (!th->runnable)
+		return false;
+	th->runnable = 0;
+	leaf_depart(&tree, th->leaf, &th->lt);
+	return !tree.node[th->leaf].runnable;
 }
 
 static void name_leaf(struct hsfq_trace_record *r, u32 leaf)
@@ -216,6 +238,11 @@ static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena
 	struct cpu_state __arena *c = cpu_of(cpu);
 	u64 now = scx_bpf_now(), left = c->until > now ? c->until - now : 1;
 
+	if (!lock_tree())
+		return;
+	arrive(th);
+	wait_end(th);
+	unlock_tree();
 	c->th = th;
 	c->since = now;
 	scx_bpf_task_set_slice(p, left);
@@ -271,31 +298,14 @@ SEC("struct_ops/op_select_cpu")
 s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	s32 cpu;
 
+	if (nr_cpus == 1)
+		return prev_cpu;
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	if (idle)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, 0);
 	return cpu;
-}
-
-SEC("struct_ops/op_runnable")
-void BPF_PROG(op_runnable, struct task_struct *p, u64 enq_flags)
-{
-	struct thread __arena *th = thread_of(p);
-	struct hsfq_trace_record r = {};
-	bool first;
-
-	if (!th || !lock_tree())
-		return;
-	first = !tree.node[th->leaf].runnable;
-	if (!th->runnable) {
-		th->runnable = 1;
-		leaf_arrive(&tree, th->leaf, &th->lt);
-	}
-	name_leaf(&r, th->leaf);
-	unlock_tree();
-	if (trace_on && first)
-		trace(HSFQ_TRACE_RUN, &r);
 }
 
 /*
@@ -310,8 +320,9 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	struct thread __arena *th = thread_of(p), *cur;
 	s32 cpu = scx_bpf_task_cpu(p), idle;
 	struct cpu_state __arena *c = cpu_of(cpu);
+	struct hsfq_trace_record r = {};
 	u64 now = scx_bpf_now(), due = 0;
-	bool sooner = false;
+	bool sooner = false, first;
 
 	if (!th) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM_ALONE_NS, enq_flags);
@@ -319,7 +330,9 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (!lock_tree())
 		return;
+	first = arrive(th);
 	wait_begin(th, now);
+	name_leaf(&r, th->leaf);
 	cur = c->th;
 	if (cur && cur != th) {
 		due = c->since +
@@ -333,6 +346,8 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	to.vtime = th->lt.flow.start;
 	unlock_tree();
 
+	if (trace_on && first)
+		trace(HSFQ_TRACE_RUN, &r);
 	__scx_bpf_dsq_insert_vtime(p, &to);
 	if (due && due <= now + TIMER_SLACK_NS) {
 		hsfq_totals.preemptions++;
@@ -348,18 +363,6 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* The thread left its leaf's queue, to run or because it is changed. */
-SEC("struct_ops/op_dequeue")
-void BPF_PROG(op_dequeue, struct task_struct *p, u64 deq_flags)
-{
-	struct thread __arena *th = thread_of(p);
-
-	if (!th || !lock_tree())
-		return;
-	wait_end(th);
-	unlock_tree();
-}
-
 /* Of the running thread, whose quantum is over, and the first that waits in
  * the same leaf: does the running one come first? */
 static bool goes_on(struct thread __arena *th)
@@ -369,19 +372,26 @@ static bool goes_on(struct thread __arena *th)
 	return !head || sfq_before(th->lt.flow.start, head->scx.dsq_vtime);
 }
 
-static void continue_prev(struct task_struct *prev, s32 cpu, struct thread __arena *th)
+/* The thread is in service on this CPU from now on. */
+static void serve(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
+	struct hsfq_trace_record r = {};
 	struct quantum q;
+	bool first;
 
 	if (!lock_tree())
 		return;
+	first = arrive(th);
 	wait_end(th);
 	th->hungry_ns = 0;
 	th->chosen = 0;
 	leaf_serve(&tree, th->leaf, &th->lt);
 	q = quantum_of(&tree, th->leaf, &th->lt);
+	name_leaf(&r, th->leaf);
 	unlock_tree();
-	begin_quantum(prev, cpu, th, q);
+	if (trace_on && first)
+		trace(HSFQ_TRACE_RUN, &r);
+	begin_quantum(p, cpu, th, q);
 }
 
 /* Leaves that were passed over may be chosen again. They were out of sight of
@@ -445,7 +455,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		unlock_tree();
 	}
 	if (th && !moved)
-		continue_prev(prev, cpu, th);
+		serve(prev, cpu, th);
 	if (passed)
 		restore_passed(passed);
 }
@@ -458,7 +468,7 @@ void BPF_PROG(op_running, struct task_struct *p)
 	if (!th)
 		return;
 	if (th->chosen || cpu_of(scx_bpf_task_cpu(p))->last != th)
-		continue_prev(p, scx_bpf_task_cpu(p), th);
+		serve(p, scx_bpf_task_cpu(p), th);
 	else
 		resume_quantum(p, scx_bpf_task_cpu(p), th);
 }
@@ -468,8 +478,8 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 {
 	struct thread __arena *th = thread_of(p);
 	struct cpu_state __arena *c = cpu_of(scx_bpf_task_cpu(p));
-	struct hsfq_trace_record r = {};
-	bool charged;
+	struct hsfq_trace_record r = {}, asleep = {};
+	bool charged, last;
 
 	c->th = NULL;
 	c->last = th;
@@ -480,33 +490,37 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 	if (!th || !lock_tree())
 		return;
 	charged = charge(th, p->se.sum_exec_runtime, &r);
+	name_leaf(&asleep, th->leaf);
+	last = !runnable && depart(th);
 	unlock_tree();
-	if (trace_on && charged) {
-		r.tid = p->pid;
+	if (!trace_on)
+		return;
+	r.tid = p->pid;
+	if (charged)
 		trace(HSFQ_TRACE_QUANTUM, &r);
-	}
+	if (last)
+		trace(HSFQ_TRACE_SLEEP, &asleep);
 }
 
+/* The thread sleeps, which ops.stopping has seen to, or is taken out of its
+ * queue to be changed. */
 SEC("struct_ops/op_quiescent")
 void BPF_PROG(op_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct thread __arena *th = thread_of(p);
 	struct hsfq_trace_record r = {};
-	bool last = false;
+	bool last;
 
-	if (!th || !lock_tree())
+	if (!th)
 		return;
-	wait_end(th);
 	if (deq_flags & SCX_DEQ_SLEEP) {
 		th->hungry_ns = 0;
 		th->chosen = 1; /* when it wakes, it asks for a new quantum */
 	}
-	if (th->runnable) {
-		th->runnable = 0;
-		leaf_depart(&tree, th->leaf, &th->lt);
-		last = !tree.node[th->leaf].runnable;
-	}
+	if (!th->runnable || !lock_tree())
+		return;
 	name_leaf(&r, th->leaf);
+	last = depart(th);
 	unlock_tree();
 	if (trace_on && last)
 		trace(HSFQ_TRACE_SLEEP, &r);
@@ -625,9 +639,7 @@ void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *ar
 	ref->th = NULL;
 	if (!lock_tree())
 		return;
-	wait_end(th);
-	if (th->runnable)
-		leaf_depart(&tree, th->leaf, &th->lt);
+	depart(th);
 	leaf_leave(&tree, th->leaf);
 	th->next_free = free_threads;
 	free_threads = th;
@@ -770,14 +782,10 @@ void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct
 
 	if (!th || leaf == th->leaf || !lock_tree())
 		return;
-	wait_end(th);
-	if (th->runnable)
-		leaf_depart(&tree, th->leaf, &th->lt);
+	depart(th);
 	leaf_leave(&tree, th->leaf);
 	th->leaf = leaf;
 	leaf_join(&tree, leaf, &th->lt);
-	if (th->runnable)
-		leaf_arrive(&tree, leaf, &th->lt);
 	unlock_tree();
 }
 
@@ -948,10 +956,8 @@ SEC(".struct_ops.link")
 struct sched_ext_ops hsfq_ops = {
 	.select_cpu = (void *)op_select_cpu,
 	.enqueue = (void *)op_enqueue,
-	.dequeue = (void *)op_dequeue,
 	.dispatch = (void *)op_dispatch,
 	.tick = (void *)op_tick,
-	.runnable = (void *)op_runnable,
 	.running = (void *)op_running,
 	.stopping = (void *)op_stopping,
 	.quiescent = (void *)op_quiescent,
