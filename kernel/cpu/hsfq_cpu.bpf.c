@@ -237,12 +237,17 @@ static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 	u64 now = scx_bpf_now(), left = c->until > now ? c->until - now : 1;
+	struct hsfq_trace_record r = {};
+	bool first;
 
 	if (!lock_tree())
 		return;
-	arrive(th);
+	first = arrive(th);
 	wait_end(th);
+	name_leaf(&r, th->leaf);
 	unlock_tree();
+	if (trace_on && first)
+		trace(HSFQ_TRACE_RUN, &r);
 	c->th = th;
 	c->since = now;
 	scx_bpf_task_set_slice(p, left);
