@@ -19,12 +19,18 @@
  *   hsfq_sleep     a leaf lost its last runnable thread: the reverse
  *   hsfq_schedule  follow the least start tag from the root to a leaf
  *   hsfq_update    a quantum ended: charge the leaf and all its ancestors
+ *   hsfq_plan      several servers: a quantum of this length begins
  *
  * With one server a leaf in service simply stays at its start tag. With
  * several, a leaf all of whose runnable threads are in service must not be
  * chosen again: hsfq_busy() takes it off its parent's heap, hsfq_ready() puts
  * it back. Being runnable decides tags and weights; being ready decides who
  * may be chosen.
+ *
+ * While a single leaf is runnable on a single server nobody competes, and tags
+ * may wait: its service is added up, and charged to its path when a second leaf
+ * becomes runnable, or somebody looks (hsfq_settle). A quantum then costs the
+ * same at any depth, and every tag is what it would have been.
  *
  * The ready children of a node form a binary heap, least (start tag, order of
  * arrival) first: insertion, removal and a new tag of any node take O(log children).
@@ -35,6 +41,7 @@
 #ifndef QLINUX_CORE_HSFQ_H
 #define QLINUX_CORE_HSFQ_H
 
+#include "budget.h"
 #include "sfq.h"
 
 enum {
@@ -42,6 +49,8 @@ enum {
 	HSFQ_DEPTH_MAX = 64, /* longest path below the root */
 	HSFQ_NIL = 0,
 	HSFQ_ROOT = 1,
+	HSFQ_IDLE_WEIGHT = 3, /* of an idle node, whose service counts */
+	HSFQ_IDLE_TIMES = 10, /* that many times */
 };
 
 enum hsfq_flag {
@@ -51,6 +60,9 @@ enum hsfq_flag {
 	HSFQ_READY = 8,    /* a thread below it waits: the node is in its parent's heap */
 	HSFQ_RETIRED = 16, /* goes when its last thread and child are gone */
 	HSFQ_PASSED = 32,  /* leaf: kept out of the heap by a server that passed it over */
+	HSFQ_LIMITED = 64, /* it has a budget (limit.h) */
+	HSFQ_HELD = 128,   /* of which nothing is left: neither runnable nor ready till then */
+	HSFQ_IDLE = 256,   /* gets what others leave (idle.h) */
 };
 
 struct hsfq_node {
@@ -59,6 +71,8 @@ struct hsfq_node {
 	u64 order;              /* FIFO among equal start tags */
 	u64 tail;               /* leaf: last arrival number handed out */
 	u64 served_ns;          /* service received since creation */
+	u64 base, since_ns;     /* leaf: its scheduler's keys and times count from here */
+	u64 misses;             /* leaf: deadlines of its threads that passed unmet */
 	u32 weight;
 	u32 flags;
 	u32 parent;
@@ -76,13 +90,27 @@ struct hsfq_node {
 	u32 next;                 /* in the list of freed nodes, or of leaves passed over */
 };
 
+#define HSFQ_NEVER (~0ULL)
+/* Neither is this long, nor what is added to: twice that is below SFQ_LENGTH_MAX_NS,
+ * also as the service of an idle node. */
+#define HSFQ_OWED_MAX_NS (1ULL << 37)
+
 struct hsfq_tree {
-	u64 order;
-	u32 free;     /* head of the list of freed nodes */
-	u32 unused;   /* nodes from here on were never used */
-	u32 nodes;    /* in use, the root included */
-	u32 runnable; /* leaves */
 	struct hsfq_node node[HSFQ_NODES];
+	u64 order;
+	u64 release_ns; /* no node that is held returns before then */
+	u32 free;       /* head of the list of freed nodes */
+	u32 unused;     /* nodes from here on were never used */
+	u32 nodes;      /* in use, the root included */
+	u32 runnable;   /* leaves */
+	u32 limited;    /* nodes with a budget */
+	u32 held;       /* nodes of whose budget nothing is left */
+	u32 idle;       /* nodes that get what others leave */
+	u32 servers;
+	u32 solo;    /* the one runnable leaf, whose path is charged later; or none */
+	u64 owed_ns; /* it was served, and is not charged for yet */
+	u64 seen_ns; /* of that, before its last hsfq_schedule */
+	struct budget budget[HSFQ_NODES]; /* by node, apart: most have none */
 };
 
 typedef struct hsfq_tree CORE_MEM hsfq_tree_t;
@@ -152,7 +180,7 @@ CORE_FN void hsfq_sift(hsfq_tree_t *t, u32 s, u32 n)
 	hsfq_place(t, s, n);
 }
 
-CORE_FN void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
+CORE_COLD void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
 {
 	hsfq_node_t *h = &t->node[n];
 	u32 i = ++t->node[parent].waiting;
@@ -178,7 +206,7 @@ CORE_FN void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
 
 /* The last slot goes. Who is in it takes n's place, and it replaces slot n,
  * which leaves together with n. */
-CORE_FN void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
+CORE_COLD void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
 {
 	hsfq_node_t *h = &t->node[n], *l;
 	u32 last = hsfq_slot(t, parent, t->node[parent].waiting--);
@@ -204,7 +232,69 @@ CORE_FN void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
 CORE_FN void hsfq_heap_move(hsfq_tree_t *t, u32 n)
 {
 	t->node[n].order = ++t->order;
-	hsfq_sift(t, t->node[n].slot, n);
+	if (t->node[t->node[n].parent].waiting > 1)
+		hsfq_sift(t, t->node[n].slot, n);
+}
+
+/* ---- charging ---------------------------------------------------------- */
+
+CORE_COLD u64 hsfq_idle_length(u64 length_ns)
+{
+	return length_ns < SFQ_LENGTH_MAX_NS ? length_ns * HSFQ_IDLE_TIMES : SFQ_LENGTH_MAX_NS;
+}
+
+/* What service of the node counts, of the node's weight. */
+CORE_FN u64 hsfq_length(hsfq_node_t *h, u64 length_ns)
+{
+	return h->flags & HSFQ_IDLE ? hsfq_idle_length(length_ns) : length_ns;
+}
+
+/* Charges the leaf and all its ancestors. */
+CORE_FN void hsfq_charge(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns)
+{
+	u32 n = leaf;
+
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+		sfq_charge(&p->clock, &h->flow, hsfq_length(h, length_ns),
+			   hsfq_length(h, planned_ns), h->weight, p->runnable, p->weights);
+		h->served_ns += length_ns;
+		if (h->flags & HSFQ_READY)
+			hsfq_heap_move(t, n);
+		n = h->parent;
+	}
+	t->node[HSFQ_ROOT].served_ns += length_ns;
+}
+
+CORE_COLD void hsfq_settle_solo(hsfq_tree_t *t)
+{
+	u64 owed_ns = t->owed_ns, seen_ns = t->seen_ns;
+	u32 n = t->solo;
+
+	t->solo = HSFQ_NIL;
+	t->owed_ns = t->seen_ns = 0;
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+		/* hsfq_length() of what is this short, without a branch. */
+		u32 times = 1 + !!(h->flags & HSFQ_IDLE) * (HSFQ_IDLE_TIMES - 1);
+
+		sfq_move(&h->flow, seen_ns * times, h->weight);
+		sfq_serve(&p->clock, h->flow.start);
+		sfq_move(&h->flow, (owed_ns - seen_ns) * times, h->weight);
+		p->clock.max_finish = sfq_max(p->clock.max_finish, h->flow.start);
+		h->served_ns += owed_ns;
+		n = h->parent;
+	}
+	t->node[HSFQ_ROOT].served_ns += owed_ns;
+}
+
+/* All service is charged now. Before tags, weights or what is runnable change, and
+ * before tags or service are read. */
+CORE_FN void hsfq_settle(hsfq_tree_t *t)
+{
+	if (t->solo)
+		hsfq_settle_solo(t);
 }
 
 /* ---- the paper's four operations --------------------------------------- */
@@ -215,7 +305,7 @@ CORE_FN void hsfq_ready(hsfq_tree_t *t, u32 n)
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 
-		if (h->flags & (HSFQ_READY | HSFQ_PASSED))
+		if (h->flags & (HSFQ_READY | HSFQ_PASSED | HSFQ_HELD))
 			return;
 		h->flags |= HSFQ_READY;
 		hsfq_heap_insert(t, h->parent, n);
@@ -239,22 +329,42 @@ CORE_FN void hsfq_busy(hsfq_tree_t *t, u32 n)
 	}
 }
 
-/* The leaf's first thread became runnable: tags and weights of its path. */
-CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 leaf)
+/* The node has something runnable: tags and weights of its path. */
+CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 n)
 {
-	u32 n = leaf;
-
-	if (!(t->node[leaf].flags & HSFQ_RUNNABLE))
-		t->runnable++;
+	hsfq_settle(t);
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
-		if (h->flags & HSFQ_RUNNABLE)
-			break;
+		if (h->flags & (HSFQ_RUNNABLE | HSFQ_HELD))
+			return;
 		h->flags |= HSFQ_RUNNABLE;
+		if (h->flags & HSFQ_LEAF)
+			t->runnable++;
 		sfq_arrive(&p->clock, &h->flow, 0);
 		p->runnable++;
 		p->weights += h->weight;
+		n = h->parent;
+	}
+}
+
+/* The node has nothing runnable any more, or none that may be served. */
+CORE_FN void hsfq_deactivate(hsfq_tree_t *t, u32 n)
+{
+	hsfq_settle(t);
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+		if (!(h->flags & HSFQ_RUNNABLE))
+			return;
+		h->flags &= ~HSFQ_RUNNABLE;
+		if (h->flags & HSFQ_LEAF)
+			t->runnable--;
+		sfq_depart(&p->clock, &h->flow);
+		p->weights -= h->weight;
+		if (--p->runnable)
+			return;
+		sfq_idle(&p->clock);
 		n = h->parent;
 	}
 }
@@ -269,59 +379,63 @@ CORE_FN void hsfq_setrun(hsfq_tree_t *t, u32 leaf)
 /* The leaf's last runnable thread blocked. Charge its service first. */
 CORE_FN void hsfq_sleep(hsfq_tree_t *t, u32 leaf)
 {
-	u32 n = leaf;
-
 	hsfq_busy(t, leaf);
-	if (t->node[leaf].flags & HSFQ_RUNNABLE)
-		t->runnable--;
-	while (n > HSFQ_ROOT && CORE_MORE) {
-		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
-
-		if (!(h->flags & HSFQ_RUNNABLE))
-			return;
-		h->flags &= ~HSFQ_RUNNABLE;
-		sfq_depart(&p->clock, &h->flow);
-		p->weights -= h->weight;
-		if (--p->runnable)
-			return;
-		sfq_idle(&p->clock);
-		n = h->parent;
-	}
+	hsfq_deactivate(t, leaf);
 }
 
 /* Takes the leaf with the least start tags into service, HSFQ_NIL if none. */
 CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
 {
+	bool solo = t->runnable == 1 && t->servers == 1;
 	u32 n = HSFQ_ROOT;
 
+	if (t->solo && (t->node[t->solo].flags & HSFQ_READY)) {
+		t->seen_ns = t->owed_ns;
+		return t->solo;
+	}
 	while (CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 
 		if (h->flags & HSFQ_LEAF)
-			return n;
-		if (!h->heap)
 			break;
+		if (!h->heap)
+			return HSFQ_NIL;
 		n = t->node[h->heap].who;
 		sfq_serve(&h->clock, t->node[n].flow.start);
+		/* One that was passed over may be behind v(t): sfq_finish sees to that. */
+		solo = solo && h->clock.vtime == t->node[n].flow.start;
 	}
-	return HSFQ_NIL;
+	if (solo)
+		t->solo = n;
+	return n;
 }
 
-/* Service of this length was given to the leaf: charges its whole path. */
-CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns)
+/* A quantum of this length begins on one of several servers: the tags of the
+ * whole path say so. It is told to hsfq_update when the quantum ends. */
+CORE_FN void hsfq_plan(hsfq_tree_t *t, u32 leaf, u64 planned_ns)
 {
 	u32 n = leaf;
 
 	while (n > HSFQ_ROOT && CORE_MORE) {
-		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+		hsfq_node_t *h = &t->node[n];
 
-		sfq_charge(&p->clock, &h->flow, length_ns, h->weight);
-		h->served_ns += length_ns;
+		sfq_move(&h->flow, hsfq_length(h, planned_ns), h->weight);
 		if (h->flags & HSFQ_READY)
 			hsfq_heap_move(t, n);
 		n = h->parent;
 	}
-	t->node[HSFQ_ROOT].served_ns += length_ns;
+}
+
+/* Service of this length was given to the leaf, planned or not: charges its
+ * whole path. */
+CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns)
+{
+	if (leaf == t->solo && length_ns < HSFQ_OWED_MAX_NS && t->owed_ns < HSFQ_OWED_MAX_NS) {
+		t->owed_ns += length_ns;
+		return;
+	}
+	hsfq_settle(t);
+	hsfq_charge(t, leaf, length_ns, planned_ns);
 }
 
 /* ---- what a server with a clock needs besides -------------------------- */
@@ -351,6 +465,8 @@ CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 {
 	u32 n = leaf;
 
+	if (leaf == t->solo)
+		return false;
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 		u32 itself = h->flags & HSFQ_READY ? 1 : 0;
@@ -362,28 +478,42 @@ CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 	return false;
 }
 
-/*
- * Of two different leaves, both runnable: would `waiting` be chosen before
- * `running`, which has been served `ran_ns` that are not charged yet? They are
- * compared where their paths meet.
- */
-CORE_FN bool hsfq_precedes(hsfq_tree_t *t, u32 waiting, u32 running, u64 ran_ns)
+/* Of two different leaves: their ancestors, or themselves, that are siblings.
+ * False: there are none. */
+CORE_FN bool hsfq_siblings(hsfq_tree_t *t, u32 *a, u32 *b)
 {
-	u32 w = waiting, r = running, rem;
+	while (*a > HSFQ_ROOT && *b > HSFQ_ROOT && *a != *b && CORE_MORE) {
+		hsfq_node_t *ha = &t->node[*a], *hb = &t->node[*b];
 
-	while (w > HSFQ_ROOT && r > HSFQ_ROOT && w != r && CORE_MORE) {
-		hsfq_node_t *hw = &t->node[w], *hr = &t->node[r];
-
-		if (hw->parent == hr->parent)
-			return sfq_before(hw->flow.start,
-					  sfq_finish(&t->node[hr->parent].clock, &hr->flow, ran_ns,
-						     hr->weight, &rem));
-		if (hw->depth >= hr->depth)
-			w = hw->parent;
-		if (hr->depth >= hw->depth)
-			r = hr->parent;
+		if (ha->parent == hb->parent)
+			return true;
+		if (ha->depth >= hb->depth)
+			*a = ha->parent;
+		if (hb->depth >= ha->depth)
+			*b = hb->parent;
 	}
 	return false;
+}
+
+/* Of two siblings: does n come before m, below which `ran_ns` of a quantum are
+ * not charged yet? */
+CORE_FN bool hsfq_ahead(hsfq_tree_t *t, u32 n, u32 m, u64 ran_ns, u64 planned_ns)
+{
+	hsfq_node_t *h = &t->node[m], *p = &t->node[h->parent];
+	u32 rem;
+
+	return sfq_before(t->node[n].flow.start,
+			  sfq_finish(&p->clock, &h->flow, hsfq_length(h, ran_ns),
+				     hsfq_length(h, planned_ns), h->weight, p->runnable, p->weights,
+				     &rem));
+}
+
+/* Of two different leaves, both runnable: would `waiting` be chosen before
+ * `running`, which has been served `ran_ns` that are not charged yet? */
+CORE_FN bool hsfq_precedes(hsfq_tree_t *t, u32 waiting, u32 running, u64 ran_ns, u64 planned_ns)
+{
+	return hsfq_siblings(t, &waiting, &running) &&
+	       hsfq_ahead(t, waiting, running, ran_ns, planned_ns);
 }
 
 /* ---- structure --------------------------------------------------------- */
@@ -393,15 +523,17 @@ CORE_FN bool hsfq_valid(hsfq_tree_t *t, u32 n)
 	return n && n < HSFQ_NODES && (t->node[n].flags & HSFQ_USED);
 }
 
-/* The memory must be zero. */
+/* The memory must be zero. One server, unless the caller sets more. */
 CORE_FN void hsfq_init(hsfq_tree_t *t)
 {
 	hsfq_node_t *root = &t->node[HSFQ_ROOT];
 
 	root->flags = HSFQ_USED;
 	root->weight = SFQ_WEIGHT_DEFAULT;
+	t->release_ns = HSFQ_NEVER;
 	t->unused = HSFQ_ROOT + 1;
 	t->nodes = 1;
+	t->servers = 1;
 }
 
 /*
@@ -431,6 +563,7 @@ CORE_FN int hsfq_mknod(hsfq_tree_t *t, u32 parent, u32 weight, u32 flags)
 	else
 		return -CORE_ENOSPC;
 
+	hsfq_settle(t);
 	h = &t->node[n];
 	h->flags = HSFQ_USED | (flags & HSFQ_LEAF);
 	h->weight = weight;
@@ -457,6 +590,9 @@ CORE_FN int hsfq_rmnod(hsfq_tree_t *t, u32 n)
 	if (n == HSFQ_ROOT || h->children || h->threads ||
 	    (h->flags & (HSFQ_RUNNABLE | HSFQ_PASSED)))
 		return -CORE_EBUSY;
+	t->limited -= !!(h->flags & HSFQ_LIMITED);
+	t->held -= !!(h->flags & HSFQ_HELD);
+	t->idle -= !!(h->flags & HSFQ_IDLE);
 	t->node[h->parent].children--;
 	*h = empty;
 	h->next = t->free;
@@ -500,6 +636,7 @@ CORE_FN int hsfq_set_weight(hsfq_tree_t *t, u32 n, u32 weight)
 	h = &t->node[n];
 	if (h->weight == weight)
 		return 0;
+	hsfq_settle(t);
 	p = &t->node[h->parent];
 	sfq_reweight(&p->clock, &h->flow, h->weight, weight);
 	if (h->flags & HSFQ_RUNNABLE)

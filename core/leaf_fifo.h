@@ -8,21 +8,23 @@
 #ifndef QLINUX_CORE_LEAF_FIFO_H
 #define QLINUX_CORE_LEAF_FIFO_H
 
-CORE_FN void leaf_fifo_arrive(hsfq_node_t *l, leaf_thread_t *th)
+enum { LEAF_fifo_PROMPT = 0 };
+
+CORE_FN void leaf_fifo_arrive(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	th->flow.start = ++l->tail;
 }
 
-CORE_FN void leaf_fifo_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN void leaf_fifo_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
 }
 
-CORE_FN u64 leaf_fifo_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN u64 leaf_fifo_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
 	return th->flow.start;
 }
 
-CORE_FN u64 leaf_fifo_slice(hsfq_node_t *l, leaf_thread_t *th)
+CORE_FN u64 leaf_fifo_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	return LEAF_QUANTUM_NS;
 }

@@ -9,28 +9,30 @@
 #ifndef QLINUX_CORE_LEAF_RR_H
 #define QLINUX_CORE_LEAF_RR_H
 
+enum { LEAF_rr_PROMPT = 0 };
+
 #define LEAF_RR_QUANTUM_NS 10000000ULL
 
-CORE_FN void leaf_rr_arrive(hsfq_node_t *l, leaf_thread_t *th)
+CORE_FN void leaf_rr_arrive(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	th->flow.start = ++l->tail;
 	th->left_ns = LEAF_RR_QUANTUM_NS;
 }
 
-CORE_FN void leaf_rr_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN void leaf_rr_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
 	if (length_ns < th->left_ns)
 		th->left_ns -= length_ns;
 	else
-		leaf_rr_arrive(l, th);
+		leaf_rr_arrive(l, th, now_ns);
 }
 
-CORE_FN u64 leaf_rr_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN u64 leaf_rr_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
 	return length_ns < th->left_ns ? th->flow.start : l->tail + 1;
 }
 
-CORE_FN u64 leaf_rr_slice(hsfq_node_t *l, leaf_thread_t *th)
+CORE_FN u64 leaf_rr_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	return th->left_ns;
 }

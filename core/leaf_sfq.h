@@ -8,29 +8,32 @@
 #ifndef QLINUX_CORE_LEAF_SFQ_H
 #define QLINUX_CORE_LEAF_SFQ_H
 
-CORE_FN void leaf_sfq_arrive(hsfq_node_t *l, leaf_thread_t *th)
+enum { LEAF_sfq_PROMPT = 0 };
+
+CORE_FN void leaf_sfq_arrive(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	sfq_arrive(&l->clock, &th->flow, 0);
 }
 
-CORE_FN void leaf_sfq_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN void leaf_sfq_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
-	sfq_charge(&l->clock, &th->flow, length_ns, th->weight);
+	sfq_charge(&l->clock, &th->flow, length_ns, 0, th->weight, l->runnable, l->weights);
 }
 
-CORE_FN u64 leaf_sfq_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns)
+CORE_FN u64 leaf_sfq_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
 	u32 rem;
 
-	return sfq_finish(&l->clock, &th->flow, length_ns, th->weight, &rem);
+	return sfq_finish(&l->clock, &th->flow, length_ns, 0, th->weight, l->runnable, l->weights,
+			  &rem);
 }
 
-/* A thread of average weight gets the full quantum, a lighter one less. */
-CORE_FN u64 leaf_sfq_slice(hsfq_node_t *l, leaf_thread_t *th)
+/* A thread of average weight gets a full turn, a lighter one less. */
+CORE_FN u64 leaf_sfq_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
-	u64 mine = (u64)th->weight * l->runnable;
+	u64 mine = (u64)th->weight * l->runnable, turn_ns = leaf_turn(l);
 
-	return mine < l->weights ? LEAF_QUANTUM_NS * mine / l->weights : LEAF_QUANTUM_NS;
+	return mine < l->weights ? turn_ns * mine / l->weights : turn_ns;
 }
 
 #endif

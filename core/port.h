@@ -10,6 +10,9 @@
  *   CORE_MORE        extra loop condition, for environments that must see
  *                    every loop end; it never fails within the stated bounds
  *   CORE_FN          linkage of every function here
+ *   CORE_INLINE      the same, of functions that return a structure or have more
+ *                    parameters than registers pass
+ *   CORE_COLD        the same, of functions too long or too rare to be inlined
  */
 #ifndef QLINUX_CORE_PORT_H
 #define QLINUX_CORE_PORT_H
@@ -34,6 +37,14 @@ typedef int64_t s64;
 
 #ifndef CORE_FN
 #define CORE_FN static inline
+#endif
+
+#ifndef CORE_INLINE
+#define CORE_INLINE CORE_FN
+#endif
+
+#ifndef CORE_COLD
+#define CORE_COLD CORE_FN
 #endif
 
 /* Refusals are negative errno values; these carry the kernel's numbers. */

@@ -13,6 +13,7 @@
 #ifndef QLINUX_CORE_QUANTUM_H
 #define QLINUX_CORE_QUANTUM_H
 
+#include "idle.h"
 #include "leaf.h"
 
 #define QUANTUM_PERIOD_MIN_NS  6000000ULL
@@ -26,57 +27,141 @@
  * over: EEVDF's base slice on one processor is 0.7 ms. */
 #define QUANTUM_PEACE_NS 500000ULL
 
+/* Longest service at once in a leaf with deadlines, also while nobody waits: what
+ * the leaf had in the quantum during which another class wakes is held against it
+ * (l_f of the bounds), and its own threads must not wait for that. */
+#define QUANTUM_PROMPT_NS 2000000ULL
+
+/* Several servers: a class that loses one is ahead by the quanta that the others have
+ * begun, on eight servers by more than a turn. */
+#define QUANTUM_TURNS_AHEAD 2
+
 struct quantum {
 	u64 length_ns;
 	bool exact; /* it bounds another class's wait: do not round it up to a tick */
 };
 
-/* The time within which every runnable leaf has its turn. */
+/* The service within which every runnable leaf has its turn. Several servers give
+ * that much in a fraction of the time, so quanta may be as many times as long; what
+ * their ends are late by then matters so much less. */
 CORE_FN u64 quantum_period(hsfq_tree_t *t)
 {
 	u64 period_ns = t->runnable * QUANTUM_PERIOD_LEAF_NS;
 
 	if (period_ns < QUANTUM_PERIOD_MIN_NS)
-		return QUANTUM_PERIOD_MIN_NS;
-	return period_ns < QUANTUM_PERIOD_MAX_NS ? period_ns : QUANTUM_PERIOD_MAX_NS;
+		period_ns = QUANTUM_PERIOD_MIN_NS;
+	if (period_ns > QUANTUM_PERIOD_MAX_NS)
+		period_ns = QUANTUM_PERIOD_MAX_NS;
+	return period_ns * t->servers;
+}
+
+/* A thread's part of its leaf's turn. Its threads in service at once share one turn: with
+ * one each, planned at once, a leaf that lost a processor would not seem behind v(t), and
+ * quantum_goes_on could not tell. */
+CORE_FN u64 quantum_turn(hsfq_tree_t *t, u32 leaf)
+{
+	u32 served = t->node[leaf].runnable - t->node[leaf].waiting;
+	u64 turn_ns = hsfq_share(t, leaf, quantum_period(t));
+
+	return served > 1 ? turn_ns / served : turn_ns;
 }
 
 /* Of a thread that is in service from now on and no longer waits. */
-CORE_FN struct quantum quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
+CORE_INLINE struct quantum quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
-	struct quantum q = {QUANTUM_ALONE_NS, false};
+	struct quantum q = {QUANTUM_ALONE_NS, leaf_prompt(&t->node[leaf])};
 	u64 share;
 
 	if (t->node[leaf].waiting)
-		q.length_ns = leaf_slice(&t->node[leaf], th);
+		q.length_ns = leaf_slice(&t->node[leaf], th, now_ns);
+	if (q.exact && q.length_ns > QUANTUM_PROMPT_NS)
+		q.length_ns = QUANTUM_PROMPT_NS;
 	if (hsfq_contended(t, leaf)) {
-		share = hsfq_share(t, leaf, quantum_period(t));
+		share = quantum_turn(t, leaf);
 		if (share < q.length_ns) {
 			q.length_ns = share;
 			q.exact = true;
 		}
+	}
+	share = t->limited ? limit_left(t, leaf) : q.length_ns;
+	if (share < q.length_ns) {
+		q.length_ns = share;
+		q.exact = true;
 	}
 	if (q.length_ns < QUANTUM_MIN_NS)
 		q.length_ns = QUANTUM_MIN_NS;
 	return q;
 }
 
+/* Would the waiting thread be chosen before one in service, served `ran_ns` that
+ * are not charged yet? */
+CORE_INLINE bool quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
+				   u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+{
+	if (waiting_leaf != leaf)
+		return hsfq_precedes(t, waiting_leaf, leaf, ran_ns, th->planned_ns);
+	return sfq_before(waiting->flow.start, leaf_ahead(&t->node[leaf], th, ran_ns, now_ns));
+}
+
 /*
- * Another thread starts to wait while one is served. How long may the one in
- * service, served `ran_ns` that are not charged yet, go on from the start of
- * its quantum?
+ * Another thread starts to wait while one is served, and its class has something left.
+ * How long may the one in service, served `ran_ns` that are not charged yet, go on from
+ * the start of its quantum?
  */
-CORE_FN struct quantum quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
-				    u32 leaf, leaf_thread_t *th, u64 ran_ns)
+CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
+				       u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
 {
 	struct quantum q = {QUANTUM_PEACE_NS, true};
-	bool precedes;
 
-	if (waiting_leaf != leaf)
-		precedes = hsfq_precedes(t, waiting_leaf, leaf, ran_ns);
-	else
-		precedes = sfq_before(waiting->flow.start, leaf_ahead(&t->node[leaf], th, ran_ns));
-	return precedes ? q : quantum_of(t, leaf, th);
+	if (idle_yields(t, waiting_leaf, leaf))
+		return (struct quantum){0, true};
+	if (!quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns))
+		return quantum_of(t, leaf, th, now_ns);
+	if (waiting_leaf == leaf && leaf_prompt(&t->node[leaf]))
+		q.length_ns = 0;
+	return q;
+}
+
+/* The same of any thread: it does not matter while its class is held. */
+CORE_FN struct quantum quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
+				    u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+{
+	if (limit_held(t, waiting_leaf))
+		return quantum_of(t, leaf, th, now_ns);
+	return quantum_cut(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns);
+}
+
+/*
+ * With several servers: the thread whose quantum is over waits again, its server has
+ * chosen another leaf, and the thread's leaf is the next of its class. May it go on?
+ *
+ * Quanta end late, so a class that is to have one and a half processors has none at
+ * times and then two. A leaf of it that is to have all of one loses the one each time
+ * and cannot use the other. Such a leaf is behind v(t) of its class. It goes on, and
+ * its class is charged for that, as long as the class is not ahead of v(t) among its
+ * own siblings, where the two leaves part, by more than QUANTUM_TURNS_AHEAD of its turns.
+ */
+CORE_FN bool quantum_goes_on(hsfq_tree_t *t, u32 leaf, u32 chosen)
+{
+	u32 a = leaf, b = chosen, n = leaf;
+	bool behind = false;
+	u64 turn;
+
+	if (limit_held(t, leaf) || !hsfq_siblings(t, &a, &b))
+		return false;
+	while (n != a && n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+		if (t->node[p->heap].who != n)
+			return false;
+		behind = behind || sfq_before(h->flow.start, p->clock.vtime);
+		n = h->parent;
+	}
+	if (!behind)
+		return false;
+	turn = sfq_virtual(QUANTUM_TURNS_AHEAD * hsfq_share(t, a, quantum_period(t)),
+			   t->node[a].weight);
+	return !sfq_before(t->node[t->node[a].parent].clock.vtime + turn, t->node[a].flow.start);
 }
 
 #endif

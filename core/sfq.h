@@ -22,10 +22,21 @@
  *   t 115      B returns, S_B = max{v = 50, F_B = 20} = 50; 1:2 again
  *
  * With several servers v(t) is the greatest start tag taken into service, and
- * the bounds are those of SFQ(D). A flow that cannot use its share, as a single
- * thread with most of the weight, falls behind v(t) then. It is owed at most
- * SFQ_LAG_NS of service for that; otherwise it could keep all others away for as
- * long as it likes, once it can use more. With one server nobody falls behind.
+ * the bounds are those of SFQ(D). A quantum's length is not known when the next
+ * one is taken into service elsewhere: it counts as planned until it ends, or
+ * all servers would flock to the flow with the least tag (sfq_move).
+ *
+ * A flow that cannot use its share, as a single thread with most of the weight,
+ * falls behind v(t) then. It is owed at most SFQ_LAG_NS of service for that, if its
+ * weight is the average: from there on its tag moves with v(t). That is the
+ * readjustment of weights: v(t) is set by the flows that can use their shares, at
+ * the rate lambda at which sum min(theta_i, lambda w_i) is the capacity, and one
+ * that is behind is served whenever it can be, at its parallelism theta_i. Nothing
+ * is sorted or recomputed when a parallelism changes, whatever limits it: few
+ * threads, affinity or sleep. With one server nobody falls behind.
+ *
+ * A flow that arrives, with S = v(t), shall not wait for what others are owed from
+ * before. So no more than SFQ_LAG_OLD_NS of it is paid from then on.
  *
  * Arithmetic. A tag counts 1/1024 ns of service per unit of weight, modulo
  * 2^64. The remainder of every division is carried to the flow's next
@@ -54,8 +65,10 @@ enum {
  * slept while v(t) went round. */
 #define SFQ_AHEAD_MAX (1ULL << 61)
 
-/* The most that is owed to a flow which could not use its share. */
-#define SFQ_LAG_NS 20000000ULL
+/* The most that is owed to a flow of average weight which could not use its share,
+ * and of that, what was owed when another flow arrived. */
+#define SFQ_LAG_NS     50000000ULL
+#define SFQ_LAG_OLD_NS 3000000ULL
 
 struct sfq_flow {
 	u64 start; /* S of the quantum requested or in service; F while asleep */
@@ -66,6 +79,7 @@ struct sfq_flow {
 struct sfq_clock {
 	u64 vtime;      /* v(t) */
 	u64 max_finish; /* greatest finish tag served: v(t) when idle */
+	u64 arrival;    /* least start tag that the last flow to arrive could have */
 	u32 epoch;      /* eighths of the tag circle v(t) has passed */
 	u32 pad;
 };
@@ -115,6 +129,7 @@ CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *
 		f->rem = 0;
 	}
 	f->epoch = c->epoch;
+	c->arrival = v;
 }
 
 /* The flow's quantum is taken into service: v = S. */
@@ -123,33 +138,72 @@ CORE_FN void sfq_serve(struct sfq_clock CORE_MEM *c, u64 start)
 	sfq_advance(c, start);
 }
 
-/* F = S + l / w, if a quantum of this length ended now; `rem` is left over. */
-CORE_FN u64 sfq_finish(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
-		       u32 weight, u32 *rem)
+/* S + (forth - back) / w; `rem` is left over. */
+CORE_FN u64 sfq_moved(struct sfq_flow CORE_MEM *f, u64 forth_ns, u64 back_ns, u32 weight, u32 *rem)
 {
-	u64 units, finish, least;
+	u64 units, tag;
 
-	if (length_ns > SFQ_LENGTH_MAX_NS)
-		length_ns = SFQ_LENGTH_MAX_NS;
-	units = (length_ns << SFQ_SHIFT) + f->rem;
-	finish = f->start + units / weight;
-	*rem = units % weight;
-	if (!sfq_before(finish, c->vtime))
-		return finish;
-	least = c->vtime - sfq_virtual(SFQ_LAG_NS, weight);
-	if (!sfq_before(finish, least))
-		return finish;
-	*rem = 0;
-	return least;
+	if (forth_ns >= back_ns) {
+		units = ((forth_ns - back_ns) << SFQ_SHIFT) + f->rem;
+		tag = units / weight;
+		*rem = units - tag * weight;
+		return f->start + tag;
+	}
+	units = (back_ns - forth_ns) << SFQ_SHIFT;
+	tag = f->start - units / weight;
+	*rem = f->rem - units % weight;
+	if (*rem < weight)
+		return tag;
+	*rem += weight;
+	return tag - 1;
 }
 
-/* A quantum of this length has ended: its finish tag is the next start tag. */
-CORE_FN void sfq_charge(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
-			u32 weight)
+/* S = S + l / w: of a flow that is not behind v(t), or, with several servers, whose
+ * next quantum may be wanted before one of the planned length has ended. */
+CORE_FN void sfq_move(struct sfq_flow CORE_MEM *f, u64 length_ns, u32 weight)
 {
 	u32 rem;
 
-	f->start = sfq_finish(c, f, length_ns, weight, &rem);
+	f->start = sfq_moved(f, length_ns, 0, weight, &rem);
+	f->rem = rem;
+}
+
+/* What a flow may be behind v(t) by, of so many with these weights that are runnable. */
+CORE_FN u64 sfq_lag(struct sfq_clock CORE_MEM *c, u32 flows, u32 weights)
+{
+	u64 most = (SFQ_LAG_NS << SFQ_SHIFT) * flows / weights;
+	u64 lag = (SFQ_LAG_OLD_NS << SFQ_SHIFT) * flows / weights + c->vtime - c->arrival;
+
+	return lag < most ? lag : most;
+}
+
+/* F = S + l / w, if a quantum of this length ended now, for which `planned_ns`
+ * is in the start tag already; `rem` is left over. */
+CORE_INLINE u64 sfq_finish(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
+			   u64 planned_ns, u32 weight, u32 flows, u32 weights, u32 *rem)
+{
+	u64 finish, lag;
+
+	if (length_ns > SFQ_LENGTH_MAX_NS)
+		length_ns = SFQ_LENGTH_MAX_NS;
+	finish = sfq_moved(f, length_ns, planned_ns, weight, rem);
+	if (!sfq_before(finish, c->vtime))
+		return finish;
+	/* One that is held is charged, but is not among the runnable. */
+	lag = sfq_lag(c, flows ? flows : 1, weights > weight ? weights : weight);
+	if (c->vtime - finish <= lag)
+		return finish;
+	*rem = 0;
+	return c->vtime - lag;
+}
+
+/* A quantum of this length has ended: its finish tag is the next start tag. */
+CORE_INLINE void sfq_charge(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f,
+			    u64 length_ns, u64 planned_ns, u32 weight, u32 flows, u32 weights)
+{
+	u32 rem;
+
+	f->start = sfq_finish(c, f, length_ns, planned_ns, weight, flows, weights, &rem);
 	f->rem = rem;
 	c->max_finish = sfq_max(c->max_finish, f->start);
 }

@@ -44,6 +44,9 @@ enum hsfq_sid {
 	HSFQ_SFQ = 1,  /* start-time fair queueing by weight */
 	HSFQ_RR = 2,   /* round robin */
 	HSFQ_FIFO = 3, /* first come, first served */
+	HSFQ_EDF = 4,  /* earliest deadline first */
+	HSFQ_RM = 5,   /* rate monotonic */
+	HSFQ_SVR4 = 6, /* System V Release 4 */
 };
 
 /* hsfq_rmnod: modes. */
@@ -53,13 +56,15 @@ enum hsfq_rm_mode {
 
 /* hsfq_admin: commands, and what `args` points to. */
 enum hsfq_cmd {
-	HSFQ_GET_WEIGHT = 1, /* int */
-	HSFQ_SET_WEIGHT = 2, /* const int */
-	HSFQ_GET_LEAF = 3,   /* int, an enum hsfq_sid */
-	HSFQ_SET_LEAF = 4,   /* const int, an enum hsfq_sid */
-	HSFQ_GET_INFO = 5,   /* struct hsfq_info */
-	HSFQ_GET_THREAD = 6, /* struct hsfq_thread, `tid` given */
-	HSFQ_SET_THREAD = 7, /* const struct hsfq_thread, `tid` and `weight` given */
+	HSFQ_GET_WEIGHT = 1,      /* int */
+	HSFQ_SET_WEIGHT = 2,      /* const int */
+	HSFQ_GET_LEAF = 3,        /* int, an enum hsfq_sid */
+	HSFQ_SET_LEAF = 4,        /* const int, an enum hsfq_sid */
+	HSFQ_GET_INFO = 5,        /* struct hsfq_info */
+	HSFQ_GET_THREAD = 6,      /* struct hsfq_thread, `tid` given */
+	HSFQ_SET_THREAD = 7,      /* const struct hsfq_thread, `tid` and `weight` given */
+	HSFQ_GET_RESERVATION = 8, /* struct hsfq_reservation, `tid` given */
+	HSFQ_SET_RESERVATION = 9, /* const struct hsfq_reservation */
 };
 
 struct hsfq_info {
@@ -86,6 +91,16 @@ struct hsfq_thread {
 	uint32_t fixed; /* 1: set by hand, 0: follows the nice value */
 	uint32_t pad;
 	uint64_t served_ns; /* service since the scheduler knows it */
+};
+
+struct hsfq_reservation {
+	int32_t tid;    /* 0: the calling thread */
+	uint32_t force; /* to set: 1 even where deadlines may be missed */
+	/* Of every period, the cost within the deadline; a cost of 0: nothing */
+	uint64_t cost_ns;
+	uint64_t period_ns;
+	uint64_t deadline_ns;
+	uint64_t misses; /* deadlines that passed unmet */
 };
 
 /* Creates a node below `parent`; returns its id. */

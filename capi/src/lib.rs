@@ -151,6 +151,7 @@ pub unsafe extern "C" fn hsfq_mknod(
         let settings = Settings {
             weight: Some(weight),
             leaf: Some(leaf),
+            ..Settings::default()
         };
         classes.add(
             &path,

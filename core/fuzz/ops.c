@@ -35,6 +35,7 @@ struct thread {
 static struct hsfq_tree tree;
 static struct thread threads[THREADS];
 static u64 turns;
+static u64 now; /* nanoseconds, of the clock that the caller has */
 static u32 served;
 static bool full;
 
@@ -156,6 +157,20 @@ static u32 check_heap(u32 parent, u32 s, u32 up, u32 i)
 	       check_heap(parent, slot->right, s, i + 2 * top);
 }
 
+static void check_budget(u32 n)
+{
+	struct budget *b = &tree.budget[n];
+	bool held = tree.node[n].flags & HSFQ_HELD;
+
+	if (!(tree.node[n].flags & HSFQ_LIMITED)) {
+		CHECK(!held);
+		return;
+	}
+	CHECK(b->quota_ns && b->left_ns <= (s64)(b->quota_ns + b->burst_ns));
+	CHECK(b->over_ns <= b->quota_ns);
+	CHECK(b->end_ns % b->period_ns == 0 && (held || b->left_ns > 0));
+}
+
 static void check_node(u32 n)
 {
 	struct hsfq_node *h = &tree.node[n], *p = &tree.node[h->parent];
@@ -166,8 +181,10 @@ static void check_node(u32 n)
 		CHECK(h->weight >= SFQ_WEIGHT_MIN && h->weight <= SFQ_WEIGHT_MAX);
 		CHECK(h->flow.rem < SFQ_WEIGHT_MAX);
 		CHECK(!(h->flags & HSFQ_READY) || (h->flags & HSFQ_RUNNABLE));
-		CHECK(!(h->flags & HSFQ_RUNNABLE) == !h->runnable);
-		CHECK(!(h->flags & HSFQ_READY) == (!h->waiting || (h->flags & HSFQ_PASSED)));
+		CHECK(!(h->flags & HSFQ_RUNNABLE) == (!h->runnable || (h->flags & HSFQ_HELD)));
+		CHECK(!(h->flags & HSFQ_READY) ==
+		      (!h->waiting || (h->flags & (HSFQ_PASSED | HSFQ_HELD))));
+		check_budget(n);
 		if (h->flags & HSFQ_RUNNABLE) {
 			s64 gap = h->flow.start - p->clock.vtime;
 
@@ -183,7 +200,7 @@ static void check_node(u32 n)
 static void check_tree(void)
 {
 	static u32 children[HSFQ_NODES], runnable[HSFQ_NODES], weights[HSFQ_NODES];
-	u32 n, nodes = 0, leaves = 0, unused = 0;
+	u32 n, nodes = 0, leaves = 0, unused = 0, limited = 0, held = 0;
 	struct hsfq_node *h;
 
 	memset(children, 0, tree.unused * sizeof(u32));
@@ -195,6 +212,8 @@ static void check_tree(void)
 			continue;
 		check_node(n);
 		nodes++;
+		limited += !!(h->flags & HSFQ_LIMITED);
+		held += !!(h->flags & HSFQ_HELD);
 		children[h->parent]++;
 		if (h->flags & HSFQ_RUNNABLE) {
 			runnable[h->parent]++;
@@ -203,6 +222,7 @@ static void check_tree(void)
 		}
 	}
 	CHECK(nodes == tree.nodes && leaves == tree.runnable);
+	CHECK(limited == tree.limited && held == tree.held);
 	for (n = 1; n < tree.unused; n++) {
 		h = &tree.node[n];
 		if (!(h->flags & HSFQ_USED) || (h->flags & HSFQ_LEAF))
@@ -298,9 +318,9 @@ static void dispatch(void)
 	}
 	CHECK(first);
 	wait_end(first, SERVED);
-	leaf_serve(&tree, leaf, &first->lt);
 	served++;
-	q = quantum_of(&tree, leaf, &first->lt);
+	q = quantum_of(&tree, leaf, &first->lt, now);
+	leaf_serve(&tree, leaf, &first->lt, q.length_ns);
 	CHECK(q.length_ns >= QUANTUM_MIN_NS && q.length_ns <= QUANTUM_ALONE_NS);
 }
 
@@ -331,13 +351,16 @@ static void all_give_up(void)
 
 static void finish(struct thread *th, u64 length_ns, bool sleep)
 {
-	u64 told = leaf_ahead(&tree.node[th->leaf], &th->lt, length_ns);
-	bool stranger = leaf_stranger(&tree.node[th->leaf], &th->lt);
+	u64 told;
+	bool stranger;
 
+	now += length_ns > SFQ_LENGTH_MAX_NS ? SFQ_LENGTH_MAX_NS : length_ns;
+	told = leaf_ahead(&tree.node[th->leaf], &th->lt, length_ns, now);
+	stranger = leaf_stranger(&tree.node[th->leaf], &th->lt);
 	/* No server looks for so long. */
 	if (length_ns > 1ULL << 36)
 		all_give_up();
-	leaf_charge(&tree, th->leaf, &th->lt, length_ns);
+	leaf_charge(&tree, th->leaf, &th->lt, length_ns, now);
 	CHECK(stranger || told == th->lt.flow.start);
 	served--;
 	th->state = ASLEEP;
@@ -357,6 +380,27 @@ static void stop(struct thread *th)
 	}
 }
 
+/* Time passes, and those whose next period has begun return. */
+static void release(u64 wait_ns)
+{
+	u32 n;
+
+	now += wait_ns;
+	for (n = 1; n < tree.unused; n++)
+		limit_release(&tree, n, now);
+}
+
+static void limit(u32 n, u32 kind)
+{
+	u64 quota_ns = length();
+
+	if (kind & 4)
+		release(quota_ns < BUDGET_MAX_NS ? quota_ns : 0);
+	else
+		limit_set(&tree, n, kind & 3 ? quota_ns : 0, length(), kind & 1 ? length() : 0,
+			  now);
+}
+
 /* The longest quanta, one after the other: tags go round the circle. */
 static void run_long(u32 rounds)
 {
@@ -367,6 +411,7 @@ static void run_long(u32 rounds)
 		if (threads[i].state == SERVED)
 			finish(&threads[i], 1000, false);
 	while (rounds--) {
+		release(0);
 		dispatch();
 		for (i = 0; i < THREADS; i++)
 			if (threads[i].state == SERVED)
@@ -395,7 +440,7 @@ static void move(struct thread *th, u32 leaf)
 	th->leaf = leaf;
 	leaf_leave(&tree, from);
 	if (state != ASLEEP) {
-		leaf_arrive(&tree, leaf, &th->lt);
+		leaf_arrive(&tree, leaf, &th->lt, now);
 		wait_begin(th);
 	}
 }
@@ -412,7 +457,7 @@ static void thread_operation(u32 op)
 		new_thread(th, leaf);
 		return;
 	case ASLEEP:
-		leaf_arrive(&tree, th->leaf, &th->lt);
+		leaf_arrive(&tree, th->leaf, &th->lt, now);
 		wait_begin(th);
 		return;
 	case WAITING:
@@ -427,6 +472,22 @@ static void thread_operation(u32 op)
 	}
 }
 
+/* Mostly plausible; one that waits may be put elsewhere in its queue. */
+static void promise(struct thread *th, u32 op)
+{
+	u64 period = LEAF_COST_MIN_NS * (1 + word()), deadline = period - period * (byte() & 3) / 8;
+
+	if (op & 4)
+		leaf_set_class(&th->lt, byte() % 4, byte() % 64);
+	else
+		leaf_reserve(&th->lt, op & 8 ? 0 : deadline * byte() / 256, period, deadline);
+	if (th->state != WAITING || !(op & 2))
+		return;
+	leaf_rekey(&tree.node[th->leaf], &th->lt, now);
+	th->key = th->lt.flow.start;
+	th->turn = ++turns;
+}
+
 static void ask(void)
 {
 	struct thread *waits = some_thread(WAITING), *runs = some_thread(SERVED);
@@ -435,10 +496,15 @@ static void ask(void)
 	if (!a || !b)
 		return;
 	CHECK(hsfq_share(&tree, a, QUANTUM_PERIOD_MAX_NS) <= QUANTUM_PERIOD_MAX_NS);
-	hsfq_precedes(&tree, a, b, length());
+	hsfq_precedes(&tree, a, b, length(), byte() * QUANTUM_MIN_NS);
 	hsfq_contended(&tree, b);
 	if (waits && runs)
-		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length());
+		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
+	if (waits && runs)
+		leaf_outranks(&tree, waits->leaf, &waits->lt, a, runs->leaf, &runs->lt, length(),
+			      now);
+	if (waits)
+		quantum_goes_on(&tree, waits->leaf, a);
 }
 
 static void operate(void)
@@ -456,6 +522,8 @@ static void operate(void)
 			hsfq_retire(&tree, n);
 		else
 			hsfq_rmnod(&tree, n);
+		if (op & 4)
+			limit(some_node(), byte());
 		break;
 	case 2:
 		if (n != HSFQ_NIL)
@@ -464,7 +532,7 @@ static void operate(void)
 	case 3:
 		n = some_leaf();
 		if (n)
-			leaf_set_policy(&tree, n, op % 5);
+			leaf_set_policy(&tree, n, op % 8, now);
 		break;
 	case 4:
 		th = some_thread(op % 4);
@@ -472,7 +540,12 @@ static void operate(void)
 			leaf_set_weight(&tree, th->leaf, &th->lt, weight(), th->state != ASLEEP);
 		break;
 	case 5:
-		ask();
+		th = some_thread(op % 4);
+		if (th && th->state != NOBODY && word() & 1)
+			promise(th, byte());
+		else
+			ask();
+		now += length() & 0xfffffff;
 		break;
 	case 6:
 		if (!full)
@@ -498,12 +571,15 @@ static void set_up(void)
 
 	/* What was used last time, which costs less than all of it. */
 	memset(tree.node, 0, tree.unused * sizeof(tree.node[0]));
-	memset(&tree, 0, offsetof(struct hsfq_tree, node));
+	memset(tree.budget, 0, tree.unused * sizeof(tree.budget[0]));
+	memset(&tree.order, 0,
+	       offsetof(struct hsfq_tree, budget) - offsetof(struct hsfq_tree, order));
 	memset(threads, 0, sizeof(threads));
 	memset(choosing, 0, sizeof(choosing));
-	turns = served = 0;
+	turns = served = now = 0;
 	full = (b & 15) == 15;
 	hsfq_init(&tree);
+	tree.servers = 1 + byte() % 4;
 	tree.node[HSFQ_ROOT].clock.vtime = (u64)b << 56 | (b & 16 ? ~0ULL >> 12 : 0);
 	tree.node[HSFQ_ROOT].clock.max_finish = tree.node[HSFQ_ROOT].clock.vtime;
 	if (!full)
@@ -519,6 +595,10 @@ static void tear_down(void)
 {
 	u32 n, before;
 
+	for (n = 1; n < tree.unused; n++)
+		if (n != HSFQ_ROOT && hsfq_valid(&tree, n))
+			CHECK(!limit_set(&tree, n, 0, 0, 0, now));
+	CHECK(!tree.held && !tree.limited);
 	for (n = 0; n < THREADS; n++) {
 		if (threads[n].state == NOBODY)
 			continue;

@@ -11,7 +11,9 @@
 #define QLINUX_CPU_INTF_H
 
 enum {
-	HSFQ_INTF_VERSION = 2,
+	HSFQ_INTF_VERSION = 3,
+	HSFQ_TREE_CLASSES = 60,
+	HSFQ_WAITS = 256,
 	HSFQ_REASON_LEN = 128,
 	HSFQ_MESSAGE_LEN = 1024,
 };
@@ -37,6 +39,14 @@ struct hsfq_totals {
 	u64 trace_lost;     /* trace records that found the buffer full */
 };
 
+/* Loans of weight since load (core/lend.h). In .bss as `hsfq_lending`. */
+struct hsfq_lending {
+	u64 loans;    /* a thread was blocked, and its weight lent to who blocked it */
+	u64 returned; /* and taken back */
+	u64 chained;  /* of the loans, to a thread that was blocked itself */
+	u64 guests;   /* threads served in another class, that of a lender */
+};
+
 /* hsfq_ctl_class: what the tree knows of a cgroup. */
 struct hsfq_ctl_class {
 	u64 cgroup_id; /* in */
@@ -48,11 +58,42 @@ struct hsfq_ctl_class {
 	u32 node;      /* index in the tree */
 	u32 leaf;      /* index of the leaf of its own threads */
 	u32 weight;
-	u32 policy;   /* enum leaf_policy of its own threads */
-	u32 threads;  /* its own, runnable or not */
-	u32 runnable; /* its own, runnable */
-	u32 children; /* child cgroups with a node */
-	u32 shared;   /* 1: it has no node and shares this one of its ancestor */
+	u32 policy;       /* enum leaf_policy of its own threads */
+	u32 threads;      /* its own, runnable or not */
+	u32 runnable;     /* its own, runnable */
+	u32 children;     /* child cgroups with a node */
+	u32 shared;       /* 1: it has no node and shares this one of its ancestor */
+	u64 misses;       /* deadlines of its own threads that passed unmet (edf, rm) */
+	u64 throttled;    /* how often nothing was left of its budget (cpu.max) */
+	u64 throttled_ns; /* and for how long, until it returned */
+};
+
+/* One leaf of the tree and the class whose own threads it holds. */
+struct hsfq_class_record {
+	u64 cgroup_id;
+	u64 served_ns; /* all service below the class */
+	u64 own_ns;    /* service of this leaf */
+	u64 misses;    /* deadlines of its threads that passed unmet */
+	u32 node;      /* the class's index in the tree */
+	u32 leaf;
+	u32 parent;      /* index of the class above it, 0: this is the root */
+	u32 weight;      /* of the class among its siblings */
+	u32 leaf_weight; /* of the leaf among the class's children */
+	u32 policy;
+	u32 threads;
+	u32 runnable;          /* of the threads */
+	u32 waits[HSFQ_WAITS]; /* core/waits.h: from waking to service */
+};
+
+/* hsfq_ctl_tree: the next leaves of the tree. Each figure is right; together they
+ * are as old as the call is long, for the tree is not locked. */
+struct hsfq_ctl_tree {
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u32 from;    /* in: leaves from this index on, first 0; out: next one, 0: that was all */
+	u32 count;   /* records filled in */
+	u32 caller;  /* leaf of the calling thread, 0: it is not scheduled here */
+	u32 pad;
+	struct hsfq_class_record record[HSFQ_TREE_CLASSES];
 };
 
 /* hsfq_ctl_policy: the leaf scheduler of a cgroup's own threads. */
@@ -62,7 +103,7 @@ struct hsfq_ctl_policy {
 	u32 pad;
 };
 
-/* hsfq_ctl_thread: one thread's place and weight. */
+/* hsfq_ctl_thread: one thread's place, weight and parameters. */
 struct hsfq_ctl_thread {
 	s32 tid;        /* in, initial PID namespace */
 	u32 set_weight; /* in: 0 only look, 1…10000, or HSFQ_WEIGHT_NICE */
@@ -71,6 +112,23 @@ struct hsfq_ctl_thread {
 	u64 cgroup_id;
 	u64 served_ns;
 	u64 key;
+	/* Of every period_ns, cost_ns within deadline_ns (edf, rm); all 0: nothing
+	 * is reserved. In with HSFQ_SET_RESERVATION, always out. */
+	u64 cost_ns;
+	u64 period_ns;
+	u64 deadline_ns;
+	u64 misses; /* its deadlines that passed unmet */
+	/* enum leaf_svr4_class, and the priority of a real-time thread (svr4). In
+	 * with HSFQ_SET_CLASS, always out. */
+	u32 class;
+	u32 priority;
+	u32 set; /* in: HSFQ_SET_* */
+	u32 pad;
+};
+
+enum hsfq_thread_set {
+	HSFQ_SET_RESERVATION = 1,
+	HSFQ_SET_CLASS = 2,
 };
 
 #define HSFQ_WEIGHT_NICE 0xffffffffU
@@ -86,7 +144,7 @@ enum hsfq_trace_kind {
 struct hsfq_trace_record {
 	u64 time_ns;   /* CLOCK of scx_bpf_now(): end of the quantum, or when it happened */
 	u64 length_ns; /* service charged */
-	u64 start_tag; /* of the leaf, before the charge */
+	u64 start_tag; /* of the leaf, before the charge; several CPUs: with what is planned */
 	u32 leaf;
 	u32 node; /* the leaf's class */
 	s32 tid;

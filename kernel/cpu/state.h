@@ -11,10 +11,12 @@
 const volatile u32 nr_cpus = 1;
 const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
 const volatile bool trace_on = false;
+const volatile bool lending_on = false; /* for user space: who waits for whom is watched */
 const volatile u32 intf_version = HSFQ_INTF_VERSION;
 
 struct hsfq_end hsfq_end;
 struct hsfq_totals hsfq_totals;
+struct hsfq_lending hsfq_lending;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARENA);
@@ -24,15 +26,17 @@ struct {
 } arena SEC(".maps");
 
 struct thread {
-	struct leaf_thread lt;
-	u32 leaf;
-	u16 waiting;
-	u16 runnable;
-	u64 charged;   /* se.sum_exec_runtime up to which service is charged */
-	u64 served_ns; /* all service since it is known here */
-	u32 fixed;     /* weight set by hand */
-	u32 chosen;    /* it has competed for its next quantum, and won */
-	u64 hungry_ns; /* waits for service since then, 0: does not */
+	struct lend_thread;          /* lt, leaf, waiting, runnable and its loans */
+	u64 charged;                 /* se.sum_exec_runtime up to which service is charged */
+	u64 served_ns;               /* all service since it is known here */
+	u32 fixed;                   /* weight set by hand */
+	u32 chosen;                  /* it has competed for its next quantum, and won */
+	u64 hungry_ns;               /* waits for service since then, 0: does not */
+	u64 woke_ns;                 /* became runnable then and was not served since, 0: it was */
+	struct waits __arena *waits; /* of its leaf */
+	u32 queue;                   /* the leaf in whose queue it waits */
+	s32 tid;
+	u64 task; /* address of its task, to recognise it by; 0: free */
 	struct thread __arena *next_free;
 };
 
@@ -43,20 +47,31 @@ struct cpu_state {
 	u64 until;                   /* its quantum ends then */
 	u64 due;                     /* and must not end later, 0: open end */
 	u64 armed;                   /* the timer fires then, 0: not set */
+	u64 ending;                  /* another CPU has asked for the end of the quantum */
+	u64 reading;                 /* steps since its quantum was over (rescue.h) */
+	u64 leaving;                 /* it goes offline, or is */
 };
 
 struct cgroup_nodes {
 	u32 node;
 	u32 leaf;
 	u32 shared;
-	u32 pad;
+	u32 weight; /* cpu.weight, also while it is idle */
 };
 
 struct hsfq_tree __arena tree;
+struct lend_book __arena loans;
 struct cpu_state __arena cpus[CPUS_MAX];
-u64 __arena leaf_cgroup[HSFQ_NODES];   /* cgroup id, by leaf */
-u8 __arena leaf_has_queue[HSFQ_NODES]; /* its dispatch queue exists */
+u64 __arena leaf_cgroup[HSFQ_NODES];                  /* cgroup id, by leaf */
+u8 __arena leaf_has_queue[HSFQ_NODES];                /* its dispatch queue exists */
+struct thread __arena *__arena seen[SEEN];            /* by thread id: the last one looked up */
+struct waits __arena *__arena leaf_waits[HSFQ_NODES]; /* from waking to service, by leaf */
+struct waits __arena no_waits;                        /* of leaves without */
 struct thread __arena *__arena free_threads;
+struct {
+	struct waits __arena *next;
+	u32 left;
+} __arena spare_waits;
 
 #define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
 private

@@ -162,7 +162,7 @@ static void move(int worker, int n)
 
 static void change(int n)
 {
-	int weight = pick(10002), sid = pick(5), result;
+	int weight = pick(10002), sid = pick(9), result;
 
 	result = hsfq_admin(nodes[n].id, HSFQ_SET_WEIGHT, &weight);
 	if ((weight < 1 || weight > 10000) != !!result || (result && errno != ERANGE))
@@ -170,7 +170,7 @@ static void change(int n)
 	if (!result)
 		nodes[n].weight = weight;
 	result = hsfq_admin(nodes[n].id, HSFQ_SET_LEAF, &sid);
-	if ((sid > 3) != !!result || (result && errno != EINVAL))
+	if ((sid > 6) != !!result || (result && errno != EINVAL))
 		unexpected("set-leaf");
 	if (!result)
 		nodes[n].sid = sid;

@@ -12,12 +12,18 @@ set -u
 ended='ended by the kernel at 20.*SysRq|ended by the kernel at 20.*sysrq'
 check up qlinux up cpu
 check add qlinux class add /a
+qlinux top --json -d 0.2 >/tmp/top 2>/tmp/top-end &
+watching=$!
+sleep 0.5
 echo S >/proc/sysrq-trigger
 for ((i = 0; i < 100; i++)); do
 	[[ $(cat /sys/kernel/sched_ext/state) == disabled ]] && break
 	sleep 0.05
 done
 like status "$(qlinux status)" "$ended"
+wait $watching
+equal top-ended $? 1
+like top-says "$(cat /tmp/top-end)" 'H-SFQ was ended by the kernel \(.*sysrq.*\); start it again|ended by the kernel \(.*SysRq.*\)'
 like status-json "$(qlinux status --json | tr -d '\n')" '"state": "ejected".*"kind": 67'
 refused add-after 1 'H-SFQ was ended by the kernel \(.*\); start it again' qlinux class add /x
 like show-after "$(qlinux class show)" 'not loaded'

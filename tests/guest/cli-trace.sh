@@ -22,6 +22,7 @@ equal header "$(head -1 /tmp/t.csv)" 'time_ns,kind,cpu,tid,class,node,leaf,lengt
 equal columns "$(awk -F, 'NF != 10' /tmp/t.csv | wc -l)" 0
 ratio=$(awk -F, '$2 == "quantum" && ($5 == "/a" || $5 == "/b") { s[$5] += $8 } END { printf "%.2f", s["/b"] / s["/a"] }' /tmp/t.csv)
 like ratio "$ratio" '^(2\.9[0-9]|3\.0[0-9]|3\.10)$'
+equal fields-that-say-nothing "$(awk -F, '$2 == "run" || $2 == "sleep" { print $4, $8, $9 }' /tmp/t.csv | sort -u)" '0 0 0'
 check increasing awk -F, 'NR > 2 && $1 < last { exit 1 } { last = $1 }' /tmp/t.csv
 equal named "$(awk -F, 'NR > 1 && $5 !~ /^\//' /tmp/t.csv | wc -l)" 0
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: eject-storm
-# description: fifty ejections under a fork storm: no task lost, no complaint of the kernel
+# description: 10 ejections (QLINUX_EJECTIONS) under a fork storm: no task lost, no complaint of the kernel
 # cpus: 2
 # timeout: 1200
-# minutes: 8
+# minutes: 3
 # allow-ejection: yes
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
@@ -18,7 +18,7 @@ for i in 1 2 3 4 5 6 7 8; do
 done
 nice -n 10 stress-ng --quiet --fork 2 --fork-max 4 --timeout 900 &
 storm=$!
-rounds=${QLINUX_EJECTIONS:-50}
+rounds=${QLINUX_EJECTIONS:-10}
 up=0 reasons=0
 for i in $(seq "$rounds"); do
 	nice -n -20 qlinux up cpu --json >/dev/null && up=$((up + 1))

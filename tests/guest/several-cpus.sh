@@ -39,6 +39,8 @@ busy /storm stress-ng --quiet --fork 2 --affinity 1 --timeout 60
 sleep 1
 grows pinned-served pinned
 grows set-served set
+# One thread of four classes on four CPUs: all of one, or less while others are runnable.
+like entitled "$(qlinux class show /cold --json | tr -d ' \n')" '"entitled_cpus":(1\.0|0\.[6-9])'
 
 echo 1 >$CG/cold/cgroup.freeze
 sleep 0.3
@@ -63,7 +65,8 @@ read -r end _ </proc/uptime
 used=$(awk -v a="$before" -v b="$(served set)" -v s="$start" -v e="$end" 'BEGIN { printf "%.2f", (b - a) / 1e6 / (e - s) }')
 check "set-uses-$used-of-2-cpus" awk -v u="$used" 'BEGIN { exit !(u > 0.5 && u < 2.05) }'
 like still-up "$(qlinux status)" 'H-SFQ schedules'
-check down qlinux down cpu
+# From the CPU that went: its interrupts to itself must still arrive.
+check down timeout 60 taskset -c 3 qlinux down cpu
 for class in pinned set cold storm; do
 	echo 1 >$CG/$class/cgroup.kill
 done

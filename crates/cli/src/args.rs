@@ -3,8 +3,9 @@
 //! completions.
 
 use clap::{Args, Parser, Subcommand, ValueHint};
-use qlinux::class::ThreadWeight;
-use qlinux::{ClassPath, Leaf, Weight};
+use qlinux::class::{Settings, ThreadWeight};
+use qlinux::reserve::{Priority, Reservation};
+use qlinux::{Burst, ClassPath, Leaf, Max, Weight};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,7 +39,7 @@ Examples:
   qlinux up cpu                                 H-SFQ schedules from now on
   qlinux run /film --weight 400 -- mpv a.mkv    a film that four times the rest cannot disturb
   qlinux run /compile --weight 50 -- make -j8
-  qlinux class show --interval 1                who is entitled to what, and gets what
+  qlinux top                                    who is entitled to what, and gets what
   qlinux down cpu                               back to the stock scheduler
 
 Exit status: 0 done, 1 refused by the system, 2 wrong usage.";
@@ -65,6 +66,12 @@ pub enum Command {
     /// Run a command in a class, which is created if it is missing
     #[command(after_help = RUN_EXAMPLES)]
     Run(Run),
+    /// Promise a thread service before its deadlines, if the share of its class suffices
+    #[command(after_help = RESERVE_HELP)]
+    Reserve(Reserve),
+    /// Watch what every class is entitled to, receives and waits for
+    #[command(after_help = TOP_HELP)]
+    Top(Top),
     /// Write the scheduler's trace as CSV
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
@@ -94,6 +101,9 @@ pub struct UpCpu {
     /// End the H-SFQ that runs and start this program's
     #[arg(long)]
     pub replace: bool,
+    /// Blocked threads do not lend their weight to those that block them
+    #[arg(long)]
+    pub no_lending: bool,
     /// Print the words of the BPF loader and the verifier
     #[arg(long)]
     pub verbose: bool,
@@ -118,7 +128,7 @@ pub enum Class {
         #[arg(value_name = "PATH", required = true)]
         paths: Vec<ClassPath>,
     },
-    /// Change a class, or the weight of one thread in it
+    /// Change a class, or one thread in it
     #[command(after_help = SET_EXAMPLES)]
     Set(Set),
     /// Show a class and all below it
@@ -145,6 +155,41 @@ pub struct Properties {
     /// Scheduler of the class's own threads [default: ts]
     #[arg(short, long, value_name = "NAME", long_help = leaf_help())]
     pub leaf: Option<Leaf>,
+    #[command(flatten)]
+    pub limits: Limits,
+}
+
+impl Properties {
+    pub fn settings(&self) -> Settings {
+        Settings {
+            weight: self.weight,
+            leaf: self.leaf,
+            max: self.limits.max,
+            burst: self.limits.burst,
+            idle: self.limits.idle,
+        }
+    }
+}
+
+#[derive(Args, Clone, Copy)]
+pub struct Limits {
+    /// The most the class may have: 20%, 150% (of one CPU), 20ms/100ms, or none
+    #[arg(long, value_name = "MAX", allow_negative_numbers = true)]
+    pub max: Option<Max>,
+    /// Unused quota of earlier periods that it may keep, e.g. 10ms
+    #[arg(long, value_name = "TIME")]
+    pub burst: Option<Burst>,
+    /// Whether the class gets only what its siblings leave
+    #[arg(long, value_name = "on|off", value_parser = on_off)]
+    pub idle: Option<bool>,
+}
+
+fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("write on or off".into()),
+    }
 }
 
 #[derive(Args)]
@@ -171,9 +216,20 @@ pub struct Set {
     /// Scheduler of the class's own threads
     #[arg(short, long, value_name = "NAME", long_help = leaf_help(), conflicts_with = "thread")]
     pub leaf: Option<Leaf>,
-    /// Change the weight of this thread of the class instead
-    #[arg(short, long, value_name = "TID", requires = "weight")]
+    #[command(flatten)]
+    pub limits: Limits,
+    /// Change the weight, or the priority, of this thread of the class instead
+    #[arg(short, long, value_name = "TID")]
     pub thread: Option<i32>,
+    /// Scheduling class of the thread where the class is scheduled by svr4: ts, ia, or rt:0 to rt:59
+    #[arg(
+        short,
+        long,
+        value_name = "P",
+        requires = "thread",
+        conflicts_with = "weight"
+    )]
+    pub priority: Option<Priority>,
 }
 
 #[derive(Args)]
@@ -184,6 +240,9 @@ pub struct Show {
     /// Show also what every class receives in the next S seconds
     #[arg(short, long, value_name = "S", value_parser = seconds)]
     pub interval: Option<Duration>,
+    /// Show also every class's own threads, with what they are promised
+    #[arg(short, long)]
+    pub threads: bool,
 }
 
 #[derive(Args)]
@@ -204,12 +263,66 @@ pub struct Run {
     pub path: ClassPath,
     #[command(flatten)]
     pub properties: Properties,
+    /// Reserve C/T or C/T/D for the command's first thread; a new class is scheduled by edf then
+    #[arg(long, value_name = "C/T[/D]")]
+    pub reserve: Option<Reservation>,
+    /// Reserve it even where deadlines may be missed
+    #[arg(long, requires = "reserve")]
+    pub force: bool,
     /// Wait for the command and delete the class afterwards, if this command created it
     #[arg(long)]
     pub rm: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct Reserve {
+    /// The thread, or a process, which stands for its first thread
+    #[arg(value_name = "TID")]
+    pub thread: i32,
+    /// Service C in every T, within D of asking for it: C/T or C/T/D, like 5ms/30ms
+    #[arg(value_name = "C/T[/D]", required_unless_present = "remove")]
+    pub reservation: Option<Reservation>,
+    /// Take the reservation away
+    #[arg(long, conflicts_with_all = ["reservation", "dry_run", "force"])]
+    pub remove: bool,
+    /// Only tell whether it would fit, with the numbers
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Reserve it even where deadlines may be missed; other classes lose nothing by it
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args)]
+pub struct Top {
+    /// Class to show, with all below it
+    #[arg(default_value = "/")]
+    pub path: ClassPath,
+    /// Seconds between two refreshes
+    #[arg(short = 'd', long, value_name = "S", value_parser = seconds, default_value = "2")]
+    pub interval: Duration,
+    /// End after N refreshes
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
+    /// Print one table after another, as when standard output is no terminal
+    #[arg(short, long)]
+    pub batch: bool,
+    /// Order of the classes of one parent
+    #[arg(short, long, value_name = "BY", value_enum, default_value = "name")]
+    pub sort: Sort,
+}
+
+/// Order of the classes of one parent; but for the name, the greatest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Sort {
+    Name,
+    Entitled,
+    Received,
+    Runnable,
+    Latency,
 }
 
 #[derive(Args)]
@@ -258,16 +371,23 @@ const SET_EXAMPLES: &str = "\
 Examples:
   qlinux class set /film --weight 800
   qlinux class set /film --leaf sfq
+  qlinux class set /tenant --max 150%                     one and a half CPUs and no more
+  qlinux class set /tenant --max 20ms/100ms --burst 10ms
+  qlinux class set /indexer --idle on                     what nobody else wants
   qlinux class set /film --thread 4711 --weight 200
-  qlinux class set /film --thread 4711 --weight nice      follow its nice value again";
+  qlinux class set /film --thread 4711 --weight nice      follow its nice value again
+  qlinux class set /desk --leaf svr4 && qlinux class set /desk --thread 4711 --priority ia";
 
 const SHOW_HELP: &str = "\
 Examples:
   qlinux class show
   qlinux class show /best-effort --interval 5
+  qlinux class show /film --threads
 
-ENTITLED is the share of one CPU that is the class's by the weights of what is runnable now, RECEIVED what it
-got during the interval, SERVED all it got since `up cpu`, with everything below it.";
+ENTITLED is what the class is to have by the weights of what is runnable now, RECEIVED what it got during the
+interval, both in percent of one processor: 150 % is one and a half. No class is entitled to more than its threads
+can use. SERVED is all it got since `up cpu`, with everything below it. Where a class is limited, MAX is its limit
+and THROTTLED how long it was not served because of that.";
 
 const MOVE_HELP: &str = "\
 Examples:
@@ -281,9 +401,26 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   qlinux run /film --weight 400 -- mpv a.mkv
   qlinux run /backup --weight 10 --rm -- tar cf /mnt/b.tar /home
+  qlinux run /sensor --weight 300 --reserve 2ms/10ms -- ./sample
   qlinux run /batch --leaf fifo -- sh -c 'simulate a; simulate b'
 
 Exit status: that of the command; 128 and the signal's number if a signal ended it; 1 or 2 if it did not start.";
+
+const RESERVE_HELP: &str = "\
+Examples:
+  qlinux class set /film --leaf edf
+  qlinux reserve 4711 5ms/30ms            of every 30 ms, 5 ms
+  qlinux reserve 4711 5ms/30ms/10ms       the same, within 10 ms of asking for it
+  qlinux reserve --dry-run 4711 5ms/30ms
+  qlinux reserve --remove 4711
+
+The class must be scheduled by edf (earliest deadline first) or rm (rate monotonic). What all its threads reserve must
+fit into what its weight guarantees it beside all its siblings, whether those are busy or not; where it does not, nothing
+is changed and the reason is told with the numbers. A reservation is the thread's alone: its children do not inherit it,
+and it ends with the thread or with `down cpu`. A thread that wants more than it reserved hurts itself under edf, under rm
+those with longer periods, and never another class.
+
+Exit status: 0 reserved, or it would fit; 1 refused, or it would not; 2 wrong usage.";
 
 const TRACE_HELP: &str = "\
 The scheduler must have been started with `qlinux up cpu --trace SIZE`. One reader at a time. Columns:
@@ -299,6 +436,52 @@ The scheduler must have been started with `qlinux up cpu --trace SIZE`. One read
 
 Example:
   qlinux up cpu --trace 16M && qlinux trace --duration 10 --output quanta.csv";
+
+const TOP_HELP: &str = "\
+A class is shown with everything below it. Where it has classes below it, its own threads have a \
+line, too; in the root class, so do the threads of the kernel.
+
+  RUN/THR   runnable threads, and all; qlinux top itself does not count as runnable
+  ENTITLED  share of all processors by the weights of what is runnable at the
+            moment. No class is entitled to more than its threads can use: one
+            thread, on four processors, to 25 %. The kernel's threads go first and
+            are entitled to what they use
+  RECEIVED  share of all processors since the refresh before
+  WAKE P50  wake-up latency: time from becoming runnable, after a sleep or as a new
+            thread, to being taken into service; half of them were shorter
+  P99, MAX  99 in a hundred, all, were shorter. Figures are rounded up, by a quarter
+            at most. A thread that found an idle processor did not wait
+  MISS      deadlines of edf and rm leaves that passed unmet
+
+The second line tells what the scheduler did in a second: services (quanta), running threads ended \
+early for a waiting class (preemptions), choices of a class with nothing for that processor \
+(passed over), threads served out of turn because they had waited for 10 s (rescued).
+
+Keys: arrows and page keys move; space folds and unfolds, as left and right do; s orders by the \
+next column; / asks for the beginning of a path; u changes from percent to processors; i hides \
+what is idle; + and - change the interval; q quits. NO_COLOR is respected.
+
+With --json each refresh is one object on one line. Fields keep their names and units:
+
+  time, interval_s  seconds of the Unix epoch, and since the refresh before
+  cpus, idle_cpus   processors online, and how many of them idled
+  per_second        quanta, preemptions, passed_over, rescued
+  classes           one for each line of the table, parents first:
+    path            of the class
+    part            class: with all below it; own: its own threads; kernel
+    weight, leaf    null for the root; name of the leaf scheduler
+    threads, runnable
+    entitled_cpus, received_cpus, entitled_percent, received_percent
+                    processors, and percent of all processors
+    wakeups, wakeup_p50_ns, wakeup_p99_ns, wakeup_max_ns
+                    how many, and how long; null when nothing woke
+    misses          null without an edf or rm leaf
+
+Examples:
+  qlinux top
+  qlinux top /best-effort -d 5 --sort received
+  qlinux top --batch -n 1               one table of the next two seconds
+  qlinux top --json | jq -c '.classes[] | [.path, .part, .received_percent]'";
 
 fn leaf_help() -> String {
     format!(

@@ -7,7 +7,8 @@ use anstyle::Style;
 use qlinux::cgroup::{Hierarchy, Kind};
 use qlinux::class::{self, Classes, Member, New, Settings, Shown, ThreadWeight};
 use qlinux::cpu::Running;
-use qlinux::{ClassPath, Error, Lock};
+use qlinux::reserve::ShownThread;
+use qlinux::{ClassPath, Error, Lock, Max};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -38,10 +39,7 @@ fn done(json: bool, what: impl FnOnce() -> serde_json::Value) -> Outcome {
 }
 
 fn add(what: &Add, json: bool) -> Outcome {
-    let settings = Settings {
-        weight: what.properties.weight,
-        leaf: what.properties.leaf,
-    };
+    let settings = what.properties.settings();
     let new = New {
         settings,
         parents: what.parents,
@@ -75,11 +73,24 @@ fn del(paths: &[ClassPath], json: bool) -> Outcome {
 }
 
 fn set(what: &Set, json: bool) -> Outcome {
+    if let (Some(tid), Some(priority)) = (what.thread, what.priority) {
+        Classes::lock()?.set_priority(&what.path, tid, priority)?;
+        return done(json, || serde_json::json!({ "class": what.path }));
+    }
+    let limits = what.limits;
+    let limited = limits.max.is_some() || limits.burst.is_some() || limits.idle.is_some();
+    if limited && what.thread.is_some() {
+        return Err(Error::Usage(
+            "--max, --burst and --idle are for classes: leave --thread out".into(),
+        )
+        .into());
+    }
     match (what.thread, what.weight, what.leaf) {
         (Some(tid), Some(weight), _) => Classes::lock()?.set_thread(&what.path, tid, weight)?,
-        (Some(_), None, _) | (None, None, None) => {
+        (Some(_), None, _) | (None, None, None) if !limited => {
             return Err(Error::Usage(
-                "nothing to change was named: give --weight or --leaf".into(),
+                "nothing to change was named: give --weight, --leaf, --max, --burst or --idle"
+                    .into(),
             )
             .into());
         }
@@ -88,12 +99,19 @@ fn set(what: &Set, json: bool) -> Outcome {
                 Error::Usage("weight nice is for single threads: add --thread TID".into()).into(),
             );
         }
-        (None, weight, leaf) => {
+        (_, weight, leaf) => {
             let weight = weight.and_then(|w| match w {
                 ThreadWeight::Fixed(weight) => Some(weight),
                 ThreadWeight::Nice => None,
             });
-            Classes::lock()?.set(&what.path, &Settings { weight, leaf })?;
+            let settings = Settings {
+                weight,
+                leaf,
+                max: limits.max,
+                burst: limits.burst,
+                idle: limits.idle,
+            };
+            Classes::lock()?.set(&what.path, &settings)?;
         }
     }
     done(json, || serde_json::json!({ "class": what.path }))
@@ -136,8 +154,16 @@ fn show(what: &Show, json: bool) -> Outcome {
     };
     let fs = Hierarchy::discover()?;
     let classes = class::show(&fs, running.as_ref(), &what.path, what.interval)?;
+    let threads = match what.threads && running.is_some() {
+        true => own_threads(&classes)?,
+        false => Vec::new(),
+    };
     if json {
-        return print_json(&serde_json::json!({ "loaded": running.is_some(), "classes": classes }));
+        let mut shown = serde_json::json!({ "loaded": running.is_some(), "classes": classes });
+        if what.threads {
+            shown["threads"] = serde_json::json!(threads);
+        }
+        return print_json(&shown);
     }
     if classes.is_empty() {
         return Err(Failure::from(Error::NoClass {
@@ -145,6 +171,9 @@ fn show(what: &Show, json: bool) -> Outcome {
         }));
     }
     let mut text = table(&classes, what.interval.is_some());
+    if !threads.is_empty() {
+        text += &format!("\n{}", columns(&thread_rows(&threads), &[0, 2]));
+    }
     if running.is_none() {
         text +=
             "H-SFQ is not loaded, or not to be seen without privilege: `qlinux status` tells.\n";
@@ -155,14 +184,22 @@ fn show(what: &Show, json: bool) -> Outcome {
 const NONE: &str = "-";
 
 fn table(classes: &[Shown], received: bool) -> String {
-    let mut rows = vec![heading(received)];
+    let limited = classes
+        .iter()
+        .any(|c| matches!(c.max, Some(Max::Quota(..))));
+    let mut rows = vec![heading(received, limited)];
     let labels = labels(classes);
     rows.extend(
         classes
             .iter()
             .zip(labels)
-            .map(|(class, label)| row(class, label, received)),
+            .map(|(class, label)| row(class, label, received, limited)),
     );
+    columns(&rows, &[0, 2])
+}
+
+/// Rows under a heading; those columns are aligned to the left.
+fn columns(rows: &[Vec<String>], left: &[usize]) -> String {
     let width = |column: usize| {
         rows.iter()
             .map(|row| row[column].chars().count())
@@ -182,7 +219,7 @@ fn table(classes: &[Shown], received: bool) -> String {
                 .zip(&widths)
                 .enumerate()
                 .map(|(column, (cell, &width))| match column {
-                    0 | 2 => format!("{cell:<width$}"),
+                    _ if left.contains(&column) => format!("{cell:<width$}"),
                     _ => format!("{cell:>width$}"),
                 });
         let _ = writeln!(
@@ -194,22 +231,79 @@ fn table(classes: &[Shown], received: bool) -> String {
     text
 }
 
-fn heading(received: bool) -> Vec<String> {
+#[derive(serde::Serialize)]
+struct OwnThread {
+    class: ClassPath,
+    leaf: Option<qlinux::Leaf>,
+    #[serde(flatten)]
+    thread: ShownThread,
+}
+
+fn own_threads(classes: &[Shown]) -> Outcome<Vec<OwnThread>> {
+    let opened = Classes::open()?;
+    let mut all = Vec::new();
+    for class in classes.iter().filter(|c| c.threads > 0) {
+        let of_class = |thread| OwnThread {
+            class: class.path.clone(),
+            leaf: class.leaf,
+            thread,
+        };
+        all.extend(opened.threads(&class.path)?.into_iter().map(of_class));
+    }
+    Ok(all)
+}
+
+fn thread_rows(threads: &[OwnThread]) -> Vec<Vec<String>> {
+    let heading = ["CLASS", "TID", "NAME", "PROMISED", "MISSES", "SERVED"];
+    let mut rows = vec![heading.map(String::from).to_vec()];
+    for OwnThread {
+        class,
+        leaf,
+        thread,
+    } in threads
+    {
+        let or_none = |cell: Option<String>| cell.unwrap_or_else(|| NONE.into());
+        let deadlines = matches!(leaf.map(|l| l.name()), Some("edf" | "rm"));
+        let promised = match leaf.map(|l| l.name()) {
+            Some("edf" | "rm") => thread.reservation.map(|r| r.to_string()),
+            Some("svr4") => Some(thread.priority.to_string()),
+            Some("ts" | "sfq") => Some(format!("weight {}", thread.weight)),
+            _ => None,
+        };
+        rows.push(vec![
+            class.to_string(),
+            thread.tid.to_string(),
+            thread.name.clone(),
+            or_none(promised),
+            or_none(deadlines.then(|| thread.misses.to_string())),
+            format!("{:.3} s", thread.served_ns as f64 / 1e9),
+        ]);
+    }
+    rows
+}
+
+fn heading(received: bool, limited: bool) -> Vec<String> {
     let mut row = vec!["CLASS", "WEIGHT", "LEAF", "ENTITLED"];
     if received {
         row.push("RECEIVED");
     }
     row.extend(["SERVED", "THREADS", "RUNNABLE"]);
+    if limited {
+        row.extend(["MAX", "THROTTLED"]);
+    }
     row.into_iter().map(String::from).collect()
 }
 
-fn row(class: &Shown, label: String, received: bool) -> Vec<String> {
+fn row(class: &Shown, label: String, received: bool, limited: bool) -> Vec<String> {
     let or_none = |cell: Option<String>| cell.unwrap_or_else(|| NONE.into());
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let leaf = class.leaf.map(|leaf| leaf.name().to_string());
     let mut row = vec![
         label,
-        or_none(class.weight.map(|w| w.to_string())),
+        or_none(match class.idle {
+            Some(true) => Some("idle".into()),
+            _ => class.weight.map(|w| w.to_string()),
+        }),
         or_none(if class.shared {
             Some("(shared)".into())
         } else {
@@ -232,6 +326,14 @@ fn row(class: &Shown, label: String, received: bool) -> Vec<String> {
     ));
     row.push(class.threads.to_string());
     row.push(or_none(class.runnable.map(|n| n.to_string())));
+    if limited {
+        let max = class.max.filter(|m| *m != Max::None);
+        row.push(or_none(max.map(|m| m.to_string())));
+        let throttled = class.throttled_ns.filter(|_| max.is_some());
+        row.push(or_none(
+            throttled.map(|ns| format!("{:.3} s", ns as f64 / 1e9)),
+        ));
+    }
     row
 }
 
@@ -286,6 +388,12 @@ mod tests {
             own_ns: Some(0),
             threads: 2,
             runnable: Some(1),
+            misses: Some(0),
+            max: None,
+            burst_us: None,
+            idle: None,
+            throttled: None,
+            throttled_ns: None,
             shared: false,
         }
     }

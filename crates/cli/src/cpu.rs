@@ -11,6 +11,7 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
     let result = cpu::up(&cpu::Options {
         trace_bytes: options.trace,
         replace: options.replace,
+        no_lending: options.no_lending,
     });
     if options.verbose {
         eprint!("{}", cpu::load_words());
@@ -94,6 +95,19 @@ fn words(status: &Status) -> String {
             .collect();
         let _ = writeln!(text, "     {}", shown.join(", "));
     }
+    match &status.lending {
+        Some(l) if l.loans > 0 => {
+            let _ = writeln!(
+                text,
+                "     weight lent {} times to the holder of a lock, {} times on to the holder of another; {} times across classes",
+                l.loans, l.chained, l.guests
+            );
+        }
+        None if status.state == State::Up => {
+            let _ = writeln!(text, "     no weight is lent to holders of locks");
+        }
+        _ => {}
+    }
     match &status.other {
         Some(name) if status.state != State::Up => {
             let _ = writeln!(text, "     the sched_ext scheduler '{name}' is running");
@@ -141,6 +155,7 @@ mod tests {
             trace: false,
             ended: None,
             totals: None,
+            lending: Some(cpu::Lending::default()),
             other: None,
             leftovers: false,
             programs: Vec::new(),

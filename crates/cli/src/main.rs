@@ -7,7 +7,9 @@ mod check;
 mod class;
 mod cpu;
 mod generate;
+mod reserve;
 mod run;
+mod top;
 mod trace;
 
 use args::{Cli, Command};
@@ -117,7 +119,9 @@ fn main() -> ExitCode {
         Command::Down(args::Down::Cpu) => cpu::down(json),
         Command::Status => cpu::status(json),
         Command::Class(command) => class::class(&command, json),
+        Command::Reserve(options) => reserve::reserve(&options, json),
         Command::Run(options) => run::run(&options),
+        Command::Top(options) => top::top(&options, json),
         Command::Trace(options) => trace::trace(&options, json),
         Command::Lab(command) => {
             // It prints as it goes; a reader that has seen enough ends it.

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 pub fn run(what: &Run) -> Outcome {
     let mut classes = Classes::lock()?;
     let (created, before) = prepare(&classes, what)?;
-    classes.unlock();
+    if what.reserve.is_none() {
+        classes.unlock();
+    }
     let me = std::process::id() as i32;
     let home = classes.fs.class_of(me)?;
     let entered = classes.move_to(&what.path, &[Member::Process(me)]);
@@ -25,6 +27,13 @@ pub fn run(what: &Run) -> Outcome {
     if let Err(e) = entered {
         undo(&classes, &what.path, &created, before.as_ref());
         return Err(e.into());
+    }
+    if what.reserve.is_some() {
+        if let Err(e) = classes.reserve(me, what.reserve, what.force) {
+            back(&classes);
+            return Err(e.into());
+        }
+        classes.unlock();
     }
     let mut command = Command::new(&what.command[0]);
     command.args(&what.command[1..]);
@@ -37,6 +46,7 @@ pub fn run(what: &Run) -> Outcome {
     if !what.rm {
         // BPF descriptors are closed by exec.
         let error = command.exec();
+        let _ = classes.reserve(me, None, true);
         back(&classes);
         return Err(failed(error));
     }
@@ -51,6 +61,11 @@ pub fn run(what: &Run) -> Outcome {
         }
     };
     CHILD.store(child.id() as i32, Ordering::Relaxed);
+    if what.reserve.is_some() {
+        // Reservations are not inherited: this one was taken for the child.
+        let _ = classes.reserve(me, None, true);
+        classes.reserve(child.id() as i32, what.reserve, true)?;
+    }
     forward_signals();
     let _ = classes.move_to(&home, &[Member::Process(me)]);
     drop(classes);
@@ -65,16 +80,16 @@ pub fn run(what: &Run) -> Outcome {
     Ok(ExitCode::from(code as u8))
 }
 
-type Before = (Option<qlinux::Weight>, Option<qlinux::Leaf>);
+type Before = Settings;
 
 /// Creates or changes the class. Returns what was created, and how an existing
 /// class was before.
 fn prepare(classes: &Classes, what: &Run) -> Outcome<(Vec<ClassPath>, Option<Before>)> {
-    let settings = Settings {
-        weight: what.properties.weight,
-        leaf: what.properties.leaf,
-    };
+    let mut settings = what.properties.settings();
     if !classes.fs.exists(&what.path) {
+        if settings.leaf.is_none() && what.reserve.is_some() {
+            settings.leaf = Some("edf".parse()?);
+        }
         let new = New {
             settings,
             ..New::default()
@@ -82,7 +97,13 @@ fn prepare(classes: &Classes, what: &Run) -> Outcome<(Vec<ClassPath>, Option<Bef
         return Ok((classes.add(&what.path, &new)?, None));
     }
     let leaf = qlinux::Leaf::from_number(classes.node(&what.path)?.policy);
-    let before = (classes.fs.weight(&what.path), leaf);
+    let before = Settings {
+        weight: classes.fs.weight(&what.path),
+        leaf,
+        max: classes.fs.max(&what.path),
+        burst: classes.fs.burst(&what.path),
+        idle: classes.fs.idle(&what.path),
+    };
     classes.set(&what.path, &settings)?;
     Ok((Vec::new(), Some(before)))
 }
@@ -91,14 +112,8 @@ fn undo(classes: &Classes, path: &ClassPath, created: &[ClassPath], before: Opti
     for path in created.iter().rev() {
         let _ = class::delete(&classes.fs, path);
     }
-    if let Some((weight, leaf)) = before {
-        let _ = classes.set(
-            path,
-            &Settings {
-                weight: *weight,
-                leaf: *leaf,
-            },
-        );
+    if let Some(before) = before {
+        let _ = classes.set(path, before);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the simulator and the tests ask of a scheduler, whoever it is.
 
-use crate::{Error, NodeId, Policy, Result, Thread, Tree};
+use crate::{Class, Error, Limit, NodeId, Policy, Reservation, Result, Thread, Tree};
 
 /// Names a thread of one engine. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,12 +16,24 @@ pub trait Engine {
     /// A thread's place in its leaf, good until the thread is charged or sleeps.
     type Key: Copy;
 
+    /// What happens from now on happens at `now_ns`, which never goes back.
+    fn advance(&mut self, now_ns: u64);
+    /// How many servers there are; one, unless told. To be told before any service.
+    fn set_servers(&mut self, servers: u32);
     /// Creates a node below an inner node.
     fn mknod(&mut self, parent: NodeId, weight: u32, leaf: bool) -> Result<NodeId>;
     /// Removes a node without children and threads.
     fn rmnod(&mut self, n: NodeId) -> Result<()>;
     /// Gives a node another weight, at once.
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()>;
+    /// Makes a node idle, or gives it that weight again.
+    fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()>;
+    /// Gives a node a full budget, or takes it away.
+    fn set_limit(&mut self, n: NodeId, limit: Option<Limit>) -> Result<()>;
+    /// Nodes that are held return if their budgets have been refilled. Returns when that may be.
+    fn release(&mut self) -> Option<u64>;
+    /// Whether the node, or one above it, has used up its budget.
+    fn held(&self, n: NodeId) -> Result<bool>;
     /// The leaf's first runnable thread waits.
     fn setrun(&mut self, leaf: NodeId) -> Result<()>;
     /// The leaf's last runnable thread blocked.
@@ -61,23 +73,49 @@ pub trait Engine {
     fn wait(&mut self, th: ThreadId) -> Result<()>;
     /// It waits no longer.
     fn unwait(&mut self, th: ThreadId) -> Result<()>;
+    /// The same, because it is taken into service next. A single server must charge it, and have
+    /// it wait again or depart, before it asks for another leaf.
+    fn take(&mut self, th: ThreadId) -> Result<()>;
     /// A server that may serve no thread of the leaf takes it out of sight, in front of those it
     /// has `passed` over already. Returns the first of that list now.
     fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>>;
     /// The first leaf of a list may be chosen again. Returns the rest.
     fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>>;
-    /// The thread is taken into service.
-    fn serve(&mut self, th: ThreadId) -> Result<()>;
+    /// The thread is taken into service, for about `planned_ns`, which several servers count at once.
+    fn serve(&mut self, th: ThreadId, planned_ns: u64) -> Result<()>;
     /// The thread was served: charges it, its leaf and their ancestors.
     fn charge(&mut self, th: ThreadId, length_ns: u64) -> Result<()>;
     /// Gives a thread another weight, at once.
     fn set_thread_weight(&mut self, th: ThreadId, weight: u32) -> Result<()>;
+    /// Gives the thread a reservation, or takes it away.
+    fn reserve(&mut self, th: ThreadId, r: Option<Reservation>) -> Result<()>;
+    /// Gives the thread a scheduling class within svr4.
+    fn set_class(&mut self, th: ThreadId, class: Class) -> Result<()>;
+    /// A runnable thread whose parameters changed gets its new key at once.
+    fn rekey(&mut self, th: ThreadId) -> Result<()>;
+    /// Its deadlines that passed unmet.
+    fn misses(&self, th: ThreadId) -> u64;
     /// Longest service the policy wants for it at once.
     fn slice(&self, th: ThreadId) -> Result<u64>;
     /// How long the thread, in service from now on, may go on.
     fn quantum(&self, th: ThreadId) -> Result<u64>;
     /// How long `th`, in service for `ran_ns`, may go on from its start now that `waiting` waits.
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64>;
+    /// Whether `waiting` would be chosen before `th`, in service for `ran_ns`.
+    fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool>;
+    /// Whether `th`, whose server has `chosen` another leaf, goes on in place of `running`, in
+    /// service elsewhere for `ran_ns`.
+    fn outranks(
+        &self,
+        th: ThreadId,
+        chosen: NodeId,
+        running: ThreadId,
+        ran_ns: u64,
+    ) -> Result<bool>;
+    /// Whether `th`, waiting since its quantum was over and the first of its leaf, goes on
+    /// although its server has chosen another leaf: its class would lose a processor that it
+    /// cannot make up for.
+    fn goes_on(&self, th: ThreadId, chosen: NodeId) -> Result<bool>;
     /// Its key now.
     fn key(&self, th: ThreadId) -> Self::Key;
     /// Its key if it were charged this much now.
@@ -106,6 +144,14 @@ impl Core {
 impl Engine for Core {
     type Key = u64;
 
+    fn advance(&mut self, now_ns: u64) {
+        self.tree.advance(now_ns);
+    }
+
+    fn set_servers(&mut self, servers: u32) {
+        self.tree.set_servers(servers);
+    }
+
     fn mknod(&mut self, parent: NodeId, weight: u32, leaf: bool) -> Result<NodeId> {
         if leaf {
             self.tree.mknod_leaf(parent, weight)
@@ -120,6 +166,22 @@ impl Engine for Core {
 
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
         self.tree.set_weight(n, weight)
+    }
+
+    fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()> {
+        self.tree.set_idle(n, idle, weight)
+    }
+
+    fn set_limit(&mut self, n: NodeId, limit: Option<Limit>) -> Result<()> {
+        self.tree.set_limit(n, limit)
+    }
+
+    fn release(&mut self) -> Option<u64> {
+        self.tree.release()
+    }
+
+    fn held(&self, n: NodeId) -> Result<bool> {
+        self.tree.held(n)
     }
 
     fn setrun(&mut self, leaf: NodeId) -> Result<()> {
@@ -201,6 +263,10 @@ impl Engine for Core {
         self.tree.unwait(&mut self.threads[th.0])
     }
 
+    fn take(&mut self, th: ThreadId) -> Result<()> {
+        self.tree.take(&mut self.threads[th.0])
+    }
+
     fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
         self.tree.pass(leaf, passed)
     }
@@ -209,8 +275,8 @@ impl Engine for Core {
         self.tree.restore(passed)
     }
 
-    fn serve(&mut self, th: ThreadId) -> Result<()> {
-        self.tree.serve(&mut self.threads[th.0])
+    fn serve(&mut self, th: ThreadId, planned_ns: u64) -> Result<()> {
+        self.tree.serve(&mut self.threads[th.0], planned_ns)
     }
 
     fn charge(&mut self, th: ThreadId, length_ns: u64) -> Result<()> {
@@ -219,6 +285,22 @@ impl Engine for Core {
 
     fn set_thread_weight(&mut self, th: ThreadId, weight: u32) -> Result<()> {
         self.tree.set_thread_weight(&mut self.threads[th.0], weight)
+    }
+
+    fn reserve(&mut self, th: ThreadId, r: Option<Reservation>) -> Result<()> {
+        self.threads[th.0].reserve(r)
+    }
+
+    fn set_class(&mut self, th: ThreadId, class: Class) -> Result<()> {
+        self.threads[th.0].set_class(class)
+    }
+
+    fn rekey(&mut self, th: ThreadId) -> Result<()> {
+        self.tree.rekey(&mut self.threads[th.0])
+    }
+
+    fn misses(&self, th: ThreadId) -> u64 {
+        self.threads[th.0].misses()
     }
 
     fn slice(&self, th: ThreadId) -> Result<u64> {
@@ -232,6 +314,26 @@ impl Engine for Core {
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
         self.tree
             .quantum_left(&self.threads[waiting.0], &self.threads[th.0], ran_ns)
+    }
+
+    fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+        let (waiting, th) = (&self.threads[waiting.0], &self.threads[th.0]);
+        self.tree.overtakes(waiting, th, ran_ns)
+    }
+
+    fn outranks(
+        &self,
+        th: ThreadId,
+        chosen: NodeId,
+        running: ThreadId,
+        ran_ns: u64,
+    ) -> Result<bool> {
+        let (th, running) = (&self.threads[th.0], &self.threads[running.0]);
+        self.tree.outranks(th, chosen, running, ran_ns)
+    }
+
+    fn goes_on(&self, th: ThreadId, chosen: NodeId) -> Result<bool> {
+        self.tree.goes_on(&self.threads[th.0], chosen)
     }
 
     fn key(&self, th: ThreadId) -> u64 {

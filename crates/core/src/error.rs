@@ -25,6 +25,20 @@ pub enum Error {
     /// `ERANGE`
     #[error("weight {0} is out of range; choose one from 1 to 10000")]
     Weight(u32),
+    /// `ERANGE`: a reservation out of limits.
+    #[error("the reservation is out of range; choose 100us <= C <= D <= T <= 60s")]
+    Reservation,
+    /// `ERANGE`: a real-time priority.
+    #[error("priority {0} is out of range; choose one from 0 to 59")]
+    Priority(u32),
+    /// `EINVAL`
+    #[error(
+        "node {0} is the root, which has neither a budget nor siblings; choose a node below it"
+    )]
+    RootLimit(NodeId),
+    /// `ERANGE`
+    #[error("a budget's period is at least 1 ns, and its times are at most 2^60 ns")]
+    Budget,
     /// `ENOSPC`
     #[error("all nodes of the tree are in use below node {0}; remove one first")]
     NoSpace(NodeId),
@@ -50,9 +64,10 @@ impl Error {
             Error::IsLeaf(_)
             | Error::NotLeaf(_)
             | Error::NotPassed(_)
+            | Error::RootLimit(_)
             | Error::ThreadState { .. } => 22,
             Error::NoSpace(_) => 28,
-            Error::Weight(_) => 34,
+            Error::Weight(_) | Error::Reservation | Error::Priority(_) | Error::Budget => 34,
             Error::TooDeep(_) => 40,
         }
     }

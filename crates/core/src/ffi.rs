@@ -27,6 +27,8 @@ pub struct Clock {
     pub vtime: u64,
     /// Greatest finish tag served.
     pub max_finish: u64,
+    /// Least start tag that the last flow to arrive could have.
+    pub arrival: u64,
     /// Eighths of the tag circle that v(t) has passed.
     pub epoch: u32,
     pad: u32,
@@ -42,6 +44,9 @@ pub struct Node {
     pub order: u64,
     pub tail: u64,
     pub served_ns: u64,
+    pub base: u64,
+    pub since_ns: u64,
+    pub misses: u64,
     pub weight: u32,
     pub flags: u32,
     pub parent: u32,
@@ -62,15 +67,40 @@ pub struct Node {
     pub next: u32,
 }
 
-/// The whole tree: a header and all its nodes.
+/// How much service a node may have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // the fields are described in core/budget.h
+pub struct Budget {
+    pub quota_ns: u64,
+    pub period_ns: u64,
+    pub burst_ns: u64,
+    pub left_ns: i64,
+    pub over_ns: u64,
+    pub end_ns: u64,
+    pub since_ns: u64,
+    pub times: u64,
+    pub held_ns: u64,
+}
+
+/// The whole tree: a header, all its nodes and their budgets.
 #[repr(C)]
 pub struct RawTree {
+    pub node: [Node; NODES],
     pub order: u64,
+    pub release_ns: u64,
     pub free: u32,
     pub unused: u32,
     pub nodes: u32,
     pub runnable: u32,
-    pub node: [Node; NODES],
+    pub limited: u32,
+    pub held: u32,
+    pub idle: u32,
+    pub servers: u32,
+    pub solo: u32,
+    pub owed_ns: u64,
+    pub seen_ns: u64,
+    pub budget: [Budget; NODES],
 }
 
 /// What a leaf policy keeps for each thread.
@@ -81,6 +111,16 @@ pub struct RawThread {
     pub weight: u32,
     pub generation: u32,
     pub left_ns: u64,
+    pub cost_ns: u64,
+    pub period_ns: u64,
+    pub deadline_ns: u64,
+    pub due_ns: u64,
+    pub missed_ns: u64,
+    pub misses: u64,
+    pub class: u16,
+    pub priority: u16,
+    pub level: u32,
+    pub planned_ns: u64,
 }
 
 pub const USED: u32 = 1;
@@ -89,6 +129,9 @@ pub const RUNNABLE: u32 = 4;
 pub const READY: u32 = 8;
 pub const RETIRED: u32 = 16;
 pub const PASSED: u32 = 32;
+pub const LIMITED: u32 = 64;
+pub const HELD: u32 = 128;
+pub const IDLE: u32 = 256;
 
 extern "C" {
     static qcore_layout: usize;
@@ -106,22 +149,56 @@ extern "C" {
     pub fn qcore_schedule(t: *mut RawTree) -> u32;
     pub fn qcore_update(t: *mut RawTree, leaf: u32, ns: u64);
     pub fn qcore_share(t: *const RawTree, leaf: u32, ns: u64) -> u64;
+    pub fn qcore_node(t: *const RawTree, n: u32, to: *mut Node);
     pub fn qcore_precedes(t: *const RawTree, waiting: u32, running: u32, ns: u64) -> bool;
     pub fn qcore_contended(t: *const RawTree, leaf: u32) -> bool;
+    pub fn qcore_idle_set(t: *mut RawTree, n: u32, idle: bool, weight: u32) -> i32;
+    pub fn qcore_limit_set(
+        t: *mut RawTree,
+        n: u32,
+        quota_ns: u64,
+        period_ns: u64,
+        burst_ns: u64,
+        now: u64,
+    ) -> i32;
+    pub fn qcore_limit_release(t: *mut RawTree, n: u32, now: u64) -> bool;
+    pub fn qcore_limit_held(t: *const RawTree, n: u32) -> bool;
+    pub fn qcore_limit_left(t: *const RawTree, n: u32) -> u64;
     pub fn qcore_retire(t: *mut RawTree, n: u32);
     pub fn qcore_leaf_join(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_leave(t: *mut RawTree, leaf: u32);
-    pub fn qcore_leaf_arrive(t: *mut RawTree, leaf: u32, th: *mut RawThread);
+    pub fn qcore_leaf_arrive(t: *mut RawTree, leaf: u32, th: *mut RawThread, now: u64);
     pub fn qcore_leaf_depart(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_wait(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_unwait(t: *mut RawTree, leaf: u32);
+    pub fn qcore_leaf_take(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_pass(t: *mut RawTree, leaf: u32, passed: u32) -> u32;
     pub fn qcore_leaf_restore(t: *mut RawTree, passed: u32) -> u32;
-    pub fn qcore_leaf_serve(t: *mut RawTree, leaf: u32, th: *mut RawThread);
-    pub fn qcore_leaf_charge(t: *mut RawTree, leaf: u32, th: *mut RawThread, ns: u64);
-    pub fn qcore_leaf_ahead(t: *const RawTree, leaf: u32, th: *const RawThread, ns: u64) -> u64;
-    pub fn qcore_leaf_slice(t: *const RawTree, leaf: u32, th: *const RawThread) -> u64;
-    pub fn qcore_leaf_set_policy(t: *mut RawTree, leaf: u32, policy: u32) -> i32;
+    pub fn qcore_leaf_serve(t: *mut RawTree, leaf: u32, th: *mut RawThread, planned_ns: u64);
+    pub fn qcore_leaf_outranks(
+        t: *const RawTree,
+        leaf: u32,
+        th: *const RawThread,
+        chosen: u32,
+        running_leaf: u32,
+        running: *const RawThread,
+        ns: u64,
+        now_ns: u64,
+    ) -> bool;
+    pub fn qcore_quantum_goes_on(t: *const RawTree, leaf: u32, chosen: u32) -> bool;
+    pub fn qcore_leaf_charge(t: *mut RawTree, leaf: u32, th: *mut RawThread, ns: u64, now: u64);
+    pub fn qcore_leaf_ahead(
+        t: *const RawTree,
+        leaf: u32,
+        th: *const RawThread,
+        ns: u64,
+        now: u64,
+    ) -> u64;
+    pub fn qcore_leaf_slice(t: *const RawTree, leaf: u32, th: *const RawThread, now: u64) -> u64;
+    pub fn qcore_leaf_set_policy(t: *mut RawTree, leaf: u32, policy: u32, now: u64) -> i32;
+    pub fn qcore_leaf_reserve(th: *mut RawThread, cost: u64, period: u64, deadline: u64) -> i32;
+    pub fn qcore_leaf_set_class(th: *mut RawThread, class: u32, priority: u32) -> i32;
+    pub fn qcore_leaf_rekey(t: *mut RawTree, leaf: u32, th: *mut RawThread, now: u64);
     pub fn qcore_leaf_set_weight(
         t: *mut RawTree,
         leaf: u32,
@@ -129,7 +206,16 @@ extern "C" {
         weight: u32,
         runnable: bool,
     ) -> i32;
-    pub fn qcore_quantum_of(t: *const RawTree, leaf: u32, th: *const RawThread) -> u64;
+    pub fn qcore_quantum_of(t: *const RawTree, leaf: u32, th: *const RawThread, now: u64) -> u64;
+    pub fn qcore_quantum_overtakes(
+        t: *const RawTree,
+        waiting_leaf: u32,
+        waiting: *const RawThread,
+        leaf: u32,
+        th: *const RawThread,
+        ns: u64,
+        now_ns: u64,
+    ) -> bool;
     pub fn qcore_quantum_left(
         t: *const RawTree,
         waiting_leaf: u32,
@@ -137,7 +223,24 @@ extern "C" {
         leaf: u32,
         th: *const RawThread,
         ns: u64,
+        now: u64,
     ) -> u64;
+    pub fn qcore_waits_count(w: *mut [u32; crate::waits::BUCKETS], wait_ns: u64);
+    pub fn qcore_lending_size(n: u32) -> usize;
+    pub fn qcore_lend_join(t: *mut RawTree, l: *mut u64, i: u32, leaf: u32, weight: u32);
+    pub fn qcore_lend_wait(t: *mut RawTree, l: *mut u64, i: u32, now: u64);
+    pub fn qcore_lend_serve(t: *mut RawTree, l: *mut u64, i: u32);
+    pub fn qcore_lend_charge(t: *mut RawTree, l: *mut u64, i: u32, ns: u64, now: u64);
+    pub fn qcore_lend_block(t: *mut RawTree, l: *mut u64, i: u32);
+    pub fn qcore_lend_link(l: *mut u64, i: u32, holder: u32, what: u64) -> bool;
+    pub fn qcore_lend_unlink(l: *mut u64, i: u32);
+    pub fn qcore_lend_hand_over(l: *mut u64, from: u32, to: u32, what: u64);
+    pub fn qcore_lend_set_weight(l: *mut u64, i: u32, weight: u32) -> i32;
+    pub fn qcore_lend_move_home(t: *mut RawTree, l: *mut u64, i: u32, leaf: u32);
+    pub fn qcore_lend_exit(t: *mut RawTree, l: *mut u64, i: u32);
+    pub fn qcore_lend_settle(t: *mut RawTree, l: *mut u64, now: u64) -> bool;
+    pub fn qcore_lend_place(l: *const u64, i: u32) -> crate::lend::Place;
+    pub fn qcore_readjust(child: *mut crate::readjust::Child, n: u32, capacity: u64) -> u64;
 }
 
 /// What `qcore_layout` in shim.c must hold, from Rust's point of view.
@@ -151,15 +254,21 @@ fn layout() -> Vec<usize> {
         size_of::<Node>(),
         size_of::<RawTree>(),
         size_of::<RawThread>(),
+        size_of::<Budget>(),
     ];
     all.extend(offsets!(Flow: rem epoch));
-    all.extend(offsets!(Clock: max_finish epoch));
+    all.extend(offsets!(Clock: max_finish arrival epoch));
     all.extend(
-        offsets!(Node: flow clock order tail served_ns weight flags parent depth heap up
+        offsets!(Node: flow clock order tail served_ns base since_ns misses weight flags parent depth heap up
         left right who slot children runnable weights threads waiting policy generation next),
     );
-    all.extend(offsets!(RawTree: free unused nodes runnable node));
-    all.extend(offsets!(RawThread: weight generation left_ns));
+    all.extend(
+        offsets!(RawTree: release_ns free unused nodes runnable limited held idle servers solo owed_ns seen_ns node budget),
+    );
+    all.extend(
+        offsets!(RawThread: weight generation left_ns deadline_ns misses class level planned_ns),
+    );
+    all.extend(offsets!(Budget: period_ns burst_ns left_ns over_ns end_ns since_ns times held_ns));
     all.extend([
         NODES,
         crate::DEPTH_MAX as usize,
@@ -168,6 +277,14 @@ fn layout() -> Vec<usize> {
         crate::TAG_SHIFT as usize,
         crate::LENGTH_MAX_NS as usize,
         size_of::<crate::leaf::Tunables>(),
+        size_of::<crate::readjust::Child>(),
+    ]);
+    all.extend(offsets!(crate::readjust::Child: share weight full));
+    all.extend([
+        crate::readjust::CPU as usize,
+        crate::readjust::AMOUNT_MAX as usize,
+        crate::waits::BUCKETS,
+        size_of::<[u32; crate::waits::BUCKETS]>(),
     ]);
     all
 }

@@ -9,7 +9,10 @@
 //! | [`Tree`], [`Thread`] | safe bindings to the C functions |
 //! | [`engine`] | what a scheduler is asked to do; implemented by C and by the model |
 //! | [`model`] | the equations of OSDI'96 section 3 in exact integers, sharing nothing with C |
+//! | [`readjust`] | entitlements where a child cannot use all that its weight gives it |
+//! | [`lend`] | weight lent to the holder of what a thread waits for |
 //! | [`sim`] | a discrete-event simulator driven by workload files |
+//! | [`waits`] | how long threads waited, as a histogram |
 //! | [`bounds`] | fairness, throughput and delay bounds, checked on any trace |
 //!
 //! ```
@@ -34,13 +37,16 @@ mod error;
 #[doc(hidden)]
 pub mod ffi;
 pub mod leaf;
+pub mod lend;
 pub mod model;
+pub mod readjust;
 pub mod sim;
 mod tree;
+pub mod waits;
 
 pub use error::Error;
-pub use leaf::Policy;
-pub use tree::{NodeId, NodeState, Thread, Tree};
+pub use leaf::{Class, Policy, Reservation};
+pub use tree::{Limit, NodeId, NodeState, Thread, Tree};
 
 /// Weights a node or a thread may have.
 pub const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;

@@ -17,8 +17,14 @@
 //!   a whole unit, however many quanta there were: F = base + ⌊1024·Σl / w⌋.
 
 use crate::engine::{check_weight, Engine, ThreadId};
-use crate::leaf::{tunables, Tunables};
-use crate::{Error, NodeId, Policy, Result, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX, TAG_SHIFT};
+use crate::leaf::{tunables, Class, Reservation, Tunables};
+use crate::{Error, Limit, NodeId, Policy, Result, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX, TAG_SHIFT};
+
+mod budget;
+mod several;
+mod timed;
+use budget::Budget;
+use timed::Job;
 
 const ROOT: usize = 1;
 
@@ -38,12 +44,12 @@ impl Flow {
         self.base + (self.served_ns << TAG_SHIFT).div_euclid(i128::from(weight))
     }
 
-    /// The flow after `length_ns` more: its finish tag is the next start tag.
-    /// More than `lag_ns` of service behind v is not owed to it.
-    fn served(&self, length_ns: u64, weight: u32, v: i128, lag_ns: u64) -> Flow {
-        let served_ns = self.served_ns + i128::from(length_ns.min(LENGTH_MAX_NS));
+    /// The flow after a quantum of `length_ns`, of which `planned_ns` is in its tag:
+    /// its finish tag is the next start tag, but not before `least`.
+    fn served(&self, length_ns: u64, planned_ns: u64, weight: u32, least: i128) -> Flow {
+        let length_ns = i128::from(length_ns.min(LENGTH_MAX_NS));
+        let served_ns = self.served_ns + length_ns - i128::from(planned_ns);
         let flow = Flow { served_ns, ..*self };
-        let least = v - (i128::from(lag_ns) << TAG_SHIFT) / i128::from(weight);
         if flow.start(weight) < least {
             Flow::at(least)
         } else {
@@ -72,6 +78,8 @@ impl Flow {
 struct Clock {
     v: i128,
     greatest_finish: i128,
+    /// The least start tag that the last flow to arrive could have.
+    arrival: i128,
 }
 
 impl Clock {
@@ -104,8 +112,17 @@ struct Node {
     regime: u64,
     /// Last place in a queue of turns handed out.
     last_place: i128,
+    /// Keys of its scheduler count from here, and times from there.
+    base: i128,
+    since: i128,
+    misses: u64,
     /// A server passed it over, after that other one.
     passed: Option<Option<NodeId>>,
+    budget: Option<Budget>,
+    /// Its weight is 3/10.
+    idle: bool,
+    /// Nothing of the budget is left.
+    held: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -120,9 +137,14 @@ struct Member {
     under: Policy,
     /// Makes its key under ts and sfq.
     flow: Flow,
-    /// Its key under rr and fifo.
+    /// Its key under the others.
     place: i128,
     left_ns: u64,
+    reservation: Option<Reservation>,
+    class: Class,
+    job: Job,
+    /// Its path is charged for this much of the service it is receiving.
+    planned_ns: u64,
 }
 
 /// The reference. See the [module](self).
@@ -131,6 +153,8 @@ pub struct Model {
     free: Vec<usize>,
     members: Vec<Member>,
     entries: u64,
+    now_ns: u64,
+    servers: u32,
     tunables: Tunables,
 }
 
@@ -163,13 +187,21 @@ impl Model {
             policy: Policy::default(),
             regime: 0,
             last_place: 0,
+            base: 0,
+            since: 0,
+            misses: 0,
             passed: None,
+            budget: None,
+            idle: false,
+            held: false,
         };
         Model {
             nodes: vec![None, Some(root)],
             free: Vec::new(),
             members: Vec::new(),
             entries: 0,
+            now_ns: 0,
+            servers: 1,
             tunables: tunables(),
         }
     }
@@ -180,6 +212,7 @@ impl Model {
         let clock = &mut self.at_mut(n.number() as usize).clock;
         clock.v = i128::from(vtime);
         clock.greatest_finish = clock.v;
+        clock.arrival = clock.v;
     }
 
     fn at(&self, n: usize) -> &Node {
@@ -293,6 +326,20 @@ impl Model {
             .filter(move |m| m.leaf == Some(leaf) && m.runnable)
     }
 
+    /// The ready child to be served next.
+    fn next_below(&self, n: usize) -> Option<usize> {
+        let ready = self.children(n).filter(|(_, c)| c.ready);
+        let next = ready.min_by_key(|(_, c)| (c.flow.start(c.weight), c.entered))?;
+        Some(next.0)
+    }
+
+    /// The turn of a thread of average weight.
+    fn turn_ns(&self, leaf: usize) -> u64 {
+        let threads = self.runnable_members(leaf).count().max(1) as u64;
+        let turn_ns = self.tunables.round_ns / threads;
+        turn_ns.clamp(self.tunables.turn_min_ns, self.tunables.quantum_ns)
+    }
+
     fn period_ns(&self) -> u64 {
         let leaves = self
             .nodes
@@ -306,13 +353,58 @@ impl Model {
             period_max_ns,
             ..
         } = self.tunables;
-        (leaves * period_leaf_ns).clamp(period_min_ns, period_max_ns)
+        (leaves * period_leaf_ns).clamp(period_min_ns, period_max_ns) * u64::from(self.servers)
+    }
+
+    /// Whether a thread that wakes and comes first is served at once.
+    fn prompt(&self, leaf: usize) -> bool {
+        matches!(
+            self.at(leaf).policy,
+            Policy::Edf | Policy::Rm | Policy::Svr4
+        )
     }
 
     fn waits(&self, leaf: usize) -> bool {
         self.members
             .iter()
             .any(|m| m.leaf == Some(leaf) && m.waiting)
+    }
+
+    /// Siblings where the paths of two nodes part.
+    fn parted(&self, a: usize, b: usize) -> Option<(usize, usize)> {
+        let (a, b) = (self.path(a), self.path(b));
+        let mut pairs = a.iter().rev().zip(b.iter().rev());
+        pairs.find(|(a, b)| a != b).map(|(&a, &b)| (a, b))
+    }
+
+    /// Whether `a` is before its sibling `b` once `b` is charged `ran_ns`, of which
+    /// `planned_ns` is in its tag.
+    fn comes_first(&self, a: usize, b: usize, ran_ns: u64, planned_ns: u64) -> bool {
+        let (counts, planned) = (self.counts(b, ran_ns), self.counts(b, planned_ns));
+        let (b, least) = (self.at(b), self.least(b));
+        let served = b.flow.served(counts, planned, b.weight, least);
+        self.start(a) < served.start(b.weight)
+    }
+
+    /// Charges a leaf's path for a quantum that has ended.
+    fn settle(&mut self, leaf: usize, length_ns: u64, planned_ns: u64) {
+        for n in self.path(leaf) {
+            let Node {
+                parent,
+                weight,
+                flow,
+                ..
+            } = *self.at(n);
+            let counts = self.counts(n, length_ns);
+            let planned = self.counts(n, planned_ns);
+            let least = self.least(n);
+            self.at_mut(n).flow = flow.served(counts, planned, weight, least);
+            let finish = self.start(n);
+            self.at_mut(parent).clock.finished(finish);
+            if self.at(n).ready {
+                self.enter(n);
+            }
+        }
     }
 
     /// A thread below became runnable: every node that was not requests a quantum.
@@ -324,8 +416,13 @@ impl Model {
                 runnable,
                 ..
             } = *self.at(n);
+            if self.at(n).held {
+                break;
+            }
             if !runnable {
-                let v = self.at(parent).clock.v;
+                let clock = &mut self.at_mut(parent).clock;
+                clock.arrival = clock.v;
+                let v = clock.v;
                 let node = self.at_mut(n);
                 node.runnable = true;
                 node.flow.request(v, weight);
@@ -347,10 +444,8 @@ impl Model {
     }
 
     fn member_served(&self, leaf: usize, member: &Member, length_ns: u64) -> Flow {
-        let v = self.at(leaf).clock.v;
-        member
-            .flow
-            .served(length_ns, member.weight, v, self.tunables.lag_ns)
+        let least = self.least_of_members(leaf, member.weight);
+        member.flow.served(length_ns, 0, member.weight, least)
     }
 
     /// The thread, runnable and a member of the leaf, asks for service.
@@ -362,27 +457,40 @@ impl Model {
             ..
         } = *self.at(leaf);
         let known = self.members[th].regime == Some(regime);
+        let least = clock.v
+            - match policy {
+                Policy::Ts => i128::from(self.turn_ns(leaf) << TAG_SHIFT) / 100,
+                _ => 0,
+            };
+        self.at_mut(leaf).clock.arrival = least;
         let member = &mut self.members[th];
-        let credit = i128::from(self.tunables.ts_credit_ns << TAG_SHIFT) / 100;
 
         member.regime = Some(regime);
         member.under = policy;
         match policy {
             // One that never was served here has missed nothing: no credit.
             Policy::Sfq | Policy::Ts if !known => member.flow = Flow::at(clock.v),
-            Policy::Sfq => member.flow.request(clock.v, member.weight),
-            Policy::Ts => member.flow.request(clock.v - credit, member.weight),
+            Policy::Sfq | Policy::Ts => member.flow.request(least, member.weight),
             Policy::Fifo => self.queue_up(th, leaf),
             Policy::Rr => {
                 member.left_ns = self.tunables.rr_quantum_ns;
                 self.queue_up(th, leaf);
             }
+            Policy::Edf | Policy::Rm | Policy::Svr4 => self.timed_request(th, leaf, known),
         }
     }
 }
 
 impl Engine for Model {
     type Key = i128;
+
+    fn advance(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    fn set_servers(&mut self, servers: u32) {
+        self.servers = servers.max(1);
+    }
 
     fn mknod(&mut self, parent: NodeId, weight: u32, leaf: bool) -> Result<NodeId> {
         let p = self.find(parent)?;
@@ -410,7 +518,13 @@ impl Engine for Model {
             policy: Policy::default(),
             regime: 0,
             last_place: 0,
+            base: 0,
+            since: 0,
+            misses: 0,
             passed: None,
+            budget: None,
+            idle: false,
+            held: false,
         };
         let n = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
@@ -454,6 +568,28 @@ impl Engine for Model {
         Ok(())
     }
 
+    fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()> {
+        if n == NodeId::ROOT {
+            return Err(Error::RootLimit(n));
+        }
+        self.set_weight(n, if idle { 3 } else { weight })?;
+        let i = self.find(n)?;
+        self.at_mut(i).idle = idle;
+        Ok(())
+    }
+
+    fn set_limit(&mut self, n: NodeId, limit: Option<Limit>) -> Result<()> {
+        self.limit_node(n, limit)
+    }
+
+    fn release(&mut self) -> Option<u64> {
+        self.release_nodes()
+    }
+
+    fn held(&self, n: NodeId) -> Result<bool> {
+        self.find(n).map(|n| self.is_held(n))
+    }
+
     fn setrun(&mut self, leaf: NodeId) -> Result<()> {
         let i = self.find_leaf(leaf)?;
         self.activate(i);
@@ -463,17 +599,7 @@ impl Engine for Model {
     fn sleep(&mut self, leaf: NodeId) -> Result<()> {
         self.busy(leaf)?;
         let i = self.find_leaf(leaf)?;
-        for n in self.path(i) {
-            let still = n != i && self.children(n).any(|(_, c)| c.runnable);
-            if still || !self.at(n).runnable {
-                break;
-            }
-            self.at_mut(n).runnable = false;
-            let parent = self.at(n).parent;
-            if self.children(parent).all(|(_, c)| !c.runnable) {
-                self.at_mut(parent).clock.idle();
-            }
-        }
+        self.retire_path(i);
         Ok(())
     }
 
@@ -485,21 +611,15 @@ impl Engine for Model {
                 must: "runnable",
             });
         }
-        if self.at(i).passed.is_some() {
-            return Ok(());
-        }
-        for n in self.path(i) {
-            if !self.at(n).ready {
-                self.enter(n);
-            }
-        }
+        self.show(i);
         Ok(())
     }
 
     fn busy(&mut self, leaf: NodeId) -> Result<()> {
         let i = self.find_leaf(leaf)?;
         for n in self.path(i) {
-            self.at_mut(n).ready = n != i && self.children(n).any(|(_, c)| c.ready);
+            let below = n != i && self.children(n).any(|(_, c)| c.ready);
+            self.at_mut(n).ready = below && !self.at(n).held;
         }
         Ok(())
     }
@@ -507,8 +627,7 @@ impl Engine for Model {
     fn schedule(&mut self) -> Option<NodeId> {
         let mut n = ROOT;
         while !self.at(n).leaf {
-            let ready = self.children(n).filter(|(_, c)| c.ready);
-            let (next, _) = ready.min_by_key(|(_, c)| (c.flow.start(c.weight), c.entered))?;
+            let next = self.next_below(n)?;
             let start = self.start(next);
             self.at_mut(n).clock.serve(start);
             n = next;
@@ -517,54 +636,31 @@ impl Engine for Model {
     }
 
     fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {
-        for n in self.path(self.find_leaf(leaf)?) {
-            let Node {
-                parent,
-                weight,
-                flow,
-                ..
-            } = *self.at(n);
-            let v = self.at(parent).clock.v;
-            self.at_mut(n).flow = flow.served(length_ns, weight, v, self.tunables.lag_ns);
-            let finish = self.start(n);
-            self.at_mut(parent).clock.finished(finish);
-            if self.at(n).ready {
-                self.enter(n);
-            }
-        }
+        self.settle(self.find_leaf(leaf)?, length_ns, 0);
         Ok(())
     }
 
     fn share(&self, leaf: NodeId, period_ns: u64) -> Result<u64> {
-        let mut share = u128::from(period_ns.min(LENGTH_MAX_NS));
-        for n in self.path(self.find_leaf(leaf)?) {
-            let Node { parent, weight, .. } = *self.at(n);
-            let runnable = self.children(parent).filter(|(_, c)| c.runnable);
-            let sum = runnable.map(|(_, c)| c.weight).sum::<u32>().max(weight);
-            share = share * u128::from(weight) / u128::from(sum);
-        }
-        Ok(u64::try_from(share).expect("a share is not more than the whole"))
+        Ok(self.share_of(self.find_leaf(leaf)?, period_ns))
     }
 
     fn contended(&self, leaf: NodeId) -> Result<bool> {
         let i = self.find_leaf(leaf)?;
-        let others = (0..self.nodes.len()).filter(|&n| n != i);
-        Ok(others
-            .filter_map(|n| self.nodes[n].as_ref())
-            .any(|n| n.leaf && n.ready))
+        let own = self.path(i);
+        let others = (0..self.nodes.len()).filter(|&n| n != i && self.nodes[n].is_some());
+        // One below a node that is held waits only for those below it.
+        let waits = |n: usize| {
+            let visible = |m: &usize| own.contains(m) || !self.at(*m).held;
+            self.at(n).leaf && self.at(n).ready && self.path(n).iter().all(visible)
+        };
+        Ok(others.into_iter().any(waits))
     }
 
     fn precedes(&self, waiting: NodeId, running: NodeId, ran_ns: u64) -> Result<bool> {
-        let w = self.path(self.find_leaf(waiting)?);
-        let r = self.path(self.find_leaf(running)?);
-        // Siblings where the paths part.
-        let parted = w.iter().rev().zip(r.iter().rev()).find(|(a, b)| a != b);
-        Ok(parted.is_some_and(|(&a, &b)| {
-            let b = self.at(b);
-            let v = self.at(b.parent).clock.v;
-            let served = b.flow.served(ran_ns, b.weight, v, self.tunables.lag_ns);
-            self.start(a) < served.start(b.weight)
-        }))
+        let (w, r) = (self.find_leaf(waiting)?, self.find_leaf(running)?);
+        Ok(self
+            .parted(w, r)
+            .is_some_and(|(a, b)| self.comes_first(a, b, ran_ns, 0)))
     }
 
     fn start_tag(&self, n: NodeId) -> Result<u64> {
@@ -577,12 +673,15 @@ impl Engine for Model {
 
     fn set_policy(&mut self, leaf: NodeId, policy: Policy) -> Result<()> {
         let i = self.find_leaf(leaf)?;
+        let now = i128::from(self.now_ns);
         let node = self.at_mut(i);
         if node.policy != policy {
             // Every key to come lies behind every key handed out.
             node.clock.finished(node.last_place);
             node.clock.idle();
             node.last_place = node.clock.v;
+            node.base = node.last_place + 1;
+            node.since = now;
             node.policy = policy;
             node.regime += 1;
         }
@@ -602,6 +701,10 @@ impl Engine for Model {
             flow: Flow::default(),
             place: 0,
             left_ns: 0,
+            reservation: None,
+            class: Class::Ts,
+            job: Job::default(),
+            planned_ns: 0,
         });
         Ok(ThreadId(self.members.len() - 1))
     }
@@ -646,7 +749,8 @@ impl Engine for Model {
     fn wait(&mut self, th: ThreadId) -> Result<()> {
         let (leaf, _) = self.in_service(th)?;
         self.members[th.0].waiting = true;
-        self.ready(id(leaf))
+        self.show(leaf);
+        Ok(())
     }
 
     fn unwait(&mut self, th: ThreadId) -> Result<()> {
@@ -662,6 +766,18 @@ impl Engine for Model {
             true => Ok(()),
             false => self.busy(id(leaf)),
         }
+    }
+
+    fn take(&mut self, th: ThreadId) -> Result<()> {
+        let (leaf, _) = self.runnable(th)?;
+        let ready: Vec<_> = self.path(leaf).iter().map(|&n| self.at(n).ready).collect();
+        self.unwait(th)?;
+        if self.servers == 1 {
+            for (n, ready) in self.path(leaf).into_iter().zip(ready) {
+                self.at_mut(n).ready = ready;
+            }
+        }
+        Ok(())
     }
 
     fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
@@ -681,22 +797,35 @@ impl Engine for Model {
         let i = self.find_passed(passed)?;
         let rest = self.at_mut(i).passed.take().flatten();
         if self.waits(i) {
-            self.ready(passed)?;
+            self.show(i);
         }
         Ok(rest)
     }
 
-    fn serve(&mut self, th: ThreadId) -> Result<()> {
+    fn serve(&mut self, th: ThreadId, planned_ns: u64) -> Result<()> {
         let (leaf, _) = self.in_service(th)?;
-        let key = self.key(th);
+        let (key, planned_ns) = (self.key(th), planned_ns.min(LENGTH_MAX_NS));
         self.at_mut(leaf).clock.serve(key);
+        if self.servers == 1 {
+            return Ok(());
+        }
+        self.members[th.0].planned_ns = planned_ns;
+        for n in self.path(leaf) {
+            let planned = i128::from(self.counts(n, planned_ns));
+            self.at_mut(n).flow.served_ns += planned;
+            if self.at(n).ready {
+                self.enter(n);
+            }
+        }
         Ok(())
     }
 
     fn charge(&mut self, th: ThreadId, length_ns: u64) -> Result<()> {
         let (leaf, member) = self.in_service(th)?;
         let (known, left_ns) = (self.knows(leaf, member), member.left_ns);
-        self.update(id(leaf), length_ns)?;
+        let planned_ns = std::mem::take(&mut self.members[th.0].planned_ns);
+        self.settle(leaf, length_ns, planned_ns);
+        self.charge_budgets(leaf, length_ns);
         if !known {
             // Its key is of the previous policy: it starts anew, uncharged.
             self.request(th.0, leaf);
@@ -710,6 +839,7 @@ impl Engine for Model {
             Policy::Rr if length_ns >= left_ns => self.request(th.0, leaf),
             Policy::Rr => self.members[th.0].left_ns -= length_ns,
             Policy::Fifo => {}
+            Policy::Edf | Policy::Rm | Policy::Svr4 => self.timed_charge(th.0, leaf, length_ns),
         }
         let key = self.key(th);
         self.at_mut(leaf).clock.finished(key);
@@ -732,19 +862,47 @@ impl Engine for Model {
         Ok(())
     }
 
+    fn reserve(&mut self, th: ThreadId, r: Option<Reservation>) -> Result<()> {
+        Reservation::check(r)?;
+        let member = &mut self.members[th.0];
+        member.reservation = r;
+        member.regime = None;
+        Ok(())
+    }
+
+    fn set_class(&mut self, th: ThreadId, class: Class) -> Result<()> {
+        class.check()?;
+        let member = &mut self.members[th.0];
+        member.class = class;
+        member.regime = None;
+        Ok(())
+    }
+
+    fn rekey(&mut self, th: ThreadId) -> Result<()> {
+        let (leaf, member) = self.runnable(th)?;
+        if !self.knows(leaf, member) {
+            self.request(th.0, leaf);
+        }
+        Ok(())
+    }
+
+    fn misses(&self, th: ThreadId) -> u64 {
+        self.members[th.0].job.misses
+    }
+
     fn slice(&self, th: ThreadId) -> Result<u64> {
         let (leaf, member) = self.runnable(th)?;
         let sum: u64 = self
             .runnable_members(leaf)
             .map(|m| u64::from(m.weight))
             .sum();
-        let most_ns = self.tunables.quantum_ns;
+        let turn_ns = self.turn_ns(leaf);
         let mine = u64::from(member.weight) * self.runnable_members(leaf).count() as u64;
         Ok(match self.at(leaf).policy {
-            _ if !self.knows(leaf, member) => most_ns,
-            Policy::Sfq | Policy::Ts => most_ns.min(most_ns * mine / sum),
-            Policy::Rr => member.left_ns,
-            Policy::Fifo => most_ns,
+            _ if !self.knows(leaf, member) => self.tunables.quantum_ns,
+            Policy::Sfq | Policy::Ts => turn_ns.min(turn_ns * mine / sum),
+            Policy::Fifo => self.tunables.quantum_ns,
+            _ => member.left_ns,
         })
     }
 
@@ -754,8 +912,16 @@ impl Engine for Model {
         if self.waits(leaf) {
             length_ns = self.slice(th)?;
         }
+        if self.prompt(leaf) {
+            length_ns = length_ns.min(self.tunables.prompt_ns);
+        }
         if self.contended(id(leaf))? {
-            length_ns = length_ns.min(self.share(id(leaf), self.period_ns())?);
+            length_ns = length_ns.min(self.part_of_turn(leaf));
+        }
+        for n in self.path(leaf) {
+            if let Some(budget) = self.at(n).budget {
+                length_ns = length_ns.min(u64::try_from(budget.left).unwrap_or(0));
+            }
         }
         Ok(length_ns.max(self.tunables.least_ns))
     }
@@ -763,22 +929,48 @@ impl Engine for Model {
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
         let (leaf, _) = self.in_service(th)?;
         let (waits_in, _) = self.runnable(waiting)?;
-        let precedes = match waits_in == leaf {
-            true => self.key(waiting) < self.ahead(th, ran_ns)?,
-            false => self.precedes(id(waits_in), id(leaf), ran_ns)?,
-        };
-        if precedes {
+        if !self.is_held(waits_in) && self.yields(waits_in, leaf) {
+            return Ok(0);
+        }
+        let overtakes = !self.is_held(waits_in) && self.overtakes(waiting, th, ran_ns)?;
+        if overtakes && waits_in == leaf && self.prompt(leaf) {
+            Ok(0)
+        } else if overtakes {
             Ok(self.tunables.peace_ns)
         } else {
             self.quantum(th)
         }
     }
 
+    fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+        let (leaf, member) = self.in_service(th)?;
+        let (waits_in, _) = self.runnable(waiting)?;
+        if waits_in == leaf {
+            return Ok(self.key(waiting) < self.ahead(th, ran_ns)?);
+        }
+        let parted = self.parted(waits_in, leaf);
+        Ok(parted.is_some_and(|(a, b)| self.comes_first(a, b, ran_ns, member.planned_ns)))
+    }
+
+    fn outranks(
+        &self,
+        th: ThreadId,
+        chosen: NodeId,
+        running: ThreadId,
+        ran_ns: u64,
+    ) -> Result<bool> {
+        Model::outranks(self, th, chosen, running, ran_ns)
+    }
+
+    fn goes_on(&self, th: ThreadId, chosen: NodeId) -> Result<bool> {
+        Model::goes_on(self, th, chosen)
+    }
+
     fn key(&self, th: ThreadId) -> i128 {
         let member = &self.members[th.0];
         match member.under {
             Policy::Sfq | Policy::Ts => member.flow.start(member.weight),
-            Policy::Rr | Policy::Fifo => member.place,
+            _ => member.place,
         }
     }
 
@@ -791,6 +983,7 @@ impl Engine for Model {
                 .start(member.weight),
             Policy::Rr if length_ns >= member.left_ns => self.at(leaf).last_place + 1,
             Policy::Rr | Policy::Fifo => member.place,
+            _ => self.timed_ahead(leaf, member, length_ns),
         })
     }
 

@@ -5,12 +5,15 @@
  */
 #include <stddef.h>
 
+#include "lend.h"
 #include "quantum.h"
+#include "readjust.h"
+#include "waits.h"
 
 /* The formatter does not settle on a layout of this list. */
 /* clang-format off */
 #define NODE_FIELDS(X) \
-	X(flow) X(clock) X(order) X(tail) X(served_ns) X(weight) \
+	X(flow) X(clock) X(order) X(tail) X(served_ns) X(base) X(since_ns) X(misses) X(weight) \
 	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
 	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
 	X(threads) X(waiting) X(policy) X(generation) X(next)
@@ -20,11 +23,20 @@
 
 /* struct Tunables in leaf.rs, in its order. */
 const u64 qcore_tunables[] = {
-	LEAF_QUANTUM_NS,       LEAF_RR_QUANTUM_NS,
-	LEAF_TS_CREDIT_NS,     QUANTUM_PERIOD_MIN_NS,
-	QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS,
-	QUANTUM_MIN_NS,        QUANTUM_ALONE_NS,
-	QUANTUM_PEACE_NS,      SFQ_LAG_NS,
+	LEAF_QUANTUM_NS,
+	LEAF_RR_QUANTUM_NS,
+	LEAF_ROUND_NS,
+	LEAF_TURN_MIN_NS,
+	QUANTUM_PERIOD_MIN_NS,
+	QUANTUM_PERIOD_MAX_NS,
+	QUANTUM_PERIOD_LEAF_NS,
+	QUANTUM_MIN_NS,
+	QUANTUM_ALONE_NS,
+	QUANTUM_PEACE_NS,
+	SFQ_LAG_NS,
+	SFQ_LAG_OLD_NS,
+	QUANTUM_PROMPT_NS,
+	QUANTUM_TURNS_AHEAD,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */
@@ -34,18 +46,42 @@ const size_t qcore_layout[] = {
 	sizeof(struct hsfq_node),
 	sizeof(struct hsfq_tree),
 	sizeof(struct leaf_thread),
+	sizeof(struct budget),
 	offsetof(struct sfq_flow, rem),
 	offsetof(struct sfq_flow, epoch),
 	offsetof(struct sfq_clock, max_finish),
+	offsetof(struct sfq_clock, arrival),
 	offsetof(struct sfq_clock, epoch),
-	NODE_FIELDS(NODE_OFFSET) offsetof(struct hsfq_tree, free),
+	NODE_FIELDS(NODE_OFFSET) offsetof(struct hsfq_tree, release_ns),
+	offsetof(struct hsfq_tree, free),
 	offsetof(struct hsfq_tree, unused),
 	offsetof(struct hsfq_tree, nodes),
 	offsetof(struct hsfq_tree, runnable),
+	offsetof(struct hsfq_tree, limited),
+	offsetof(struct hsfq_tree, held),
+	offsetof(struct hsfq_tree, idle),
+	offsetof(struct hsfq_tree, servers),
+	offsetof(struct hsfq_tree, solo),
+	offsetof(struct hsfq_tree, owed_ns),
+	offsetof(struct hsfq_tree, seen_ns),
 	offsetof(struct hsfq_tree, node),
+	offsetof(struct hsfq_tree, budget),
 	offsetof(struct leaf_thread, weight),
 	offsetof(struct leaf_thread, generation),
 	offsetof(struct leaf_thread, left_ns),
+	offsetof(struct leaf_thread, deadline_ns),
+	offsetof(struct leaf_thread, misses),
+	offsetof(struct leaf_thread, class),
+	offsetof(struct leaf_thread, level),
+	offsetof(struct leaf_thread, planned_ns),
+	offsetof(struct budget, period_ns),
+	offsetof(struct budget, burst_ns),
+	offsetof(struct budget, left_ns),
+	offsetof(struct budget, over_ns),
+	offsetof(struct budget, end_ns),
+	offsetof(struct budget, since_ns),
+	offsetof(struct budget, times),
+	offsetof(struct budget, held_ns),
 	HSFQ_NODES,
 	HSFQ_DEPTH_MAX,
 	SFQ_WEIGHT_MIN,
@@ -53,8 +89,52 @@ const size_t qcore_layout[] = {
 	SFQ_SHIFT,
 	SFQ_LENGTH_MAX_NS,
 	sizeof(qcore_tunables),
+	sizeof(struct readjust),
+	offsetof(struct readjust, share),
+	offsetof(struct readjust, weight),
+	offsetof(struct readjust, full),
+	READJUST_CPU,
+	READJUST_MAX,
+	WAITS_BUCKETS,
+	sizeof(waits_t),
 };
 const size_t qcore_layout_len = sizeof(qcore_layout) / sizeof(qcore_layout[0]);
+
+/* The child's tags, and the clock of its siblings, as hsfq_settle would make them. */
+static void settled(const hsfq_tree_t *t, u32 n, struct sfq_flow *flow, struct sfq_clock *clock)
+{
+	hsfq_node_t h = t->node[n], p = t->node[h.parent];
+	u64 seen_ns = hsfq_length(&h, t->seen_ns);
+	u64 rest_ns = hsfq_length(&h, t->owed_ns - t->seen_ns);
+
+	*flow = h.flow;
+	*clock = p.clock;
+	sfq_charge(clock, flow, seen_ns, 0, h.weight, p.runnable, p.weights);
+	sfq_serve(clock, flow->start);
+	sfq_charge(clock, flow, rest_ns, 0, h.weight, p.runnable, p.weights);
+}
+
+/* A node as it is after hsfq_settle, which is not called: the tests look at nodes
+ * all the time, and what is charged later shall be. */
+void qcore_node(const hsfq_tree_t *t, u32 n, struct hsfq_node *to)
+{
+	u32 child = t->solo, below = HSFQ_NIL;
+	struct sfq_clock clock;
+	struct sfq_flow flow;
+
+	*to = t->node[n];
+	while (child != n && child > HSFQ_ROOT) {
+		below = child;
+		child = t->node[child].parent;
+	}
+	if (!t->solo || child != n)
+		return;
+	to->served_ns += t->owed_ns;
+	if (n != HSFQ_ROOT)
+		settled(t, n, &to->flow, &clock);
+	if (below)
+		settled(t, below, &flow, &to->clock);
+}
 
 /* clang-format off */
 void qcore_init(hsfq_tree_t *t) { hsfq_init(t); }
@@ -66,26 +146,147 @@ void qcore_sleep(hsfq_tree_t *t, u32 leaf) { hsfq_sleep(t, leaf); }
 void qcore_ready(hsfq_tree_t *t, u32 leaf) { hsfq_ready(t, leaf); }
 void qcore_busy(hsfq_tree_t *t, u32 leaf) { hsfq_busy(t, leaf); }
 u32 qcore_schedule(hsfq_tree_t *t) { return hsfq_schedule(t); }
-void qcore_update(hsfq_tree_t *t, u32 leaf, u64 ns) { hsfq_update(t, leaf, ns); }
+void qcore_update(hsfq_tree_t *t, u32 leaf, u64 ns) { hsfq_update(t, leaf, ns, 0); }
 u64 qcore_share(hsfq_tree_t *t, u32 leaf, u64 ns) { return hsfq_share(t, leaf, ns); }
 bool qcore_contended(hsfq_tree_t *t, u32 leaf) { return hsfq_contended(t, leaf); }
+int qcore_idle_set(hsfq_tree_t *t, u32 n, bool idle, u32 weight) { return idle_set(t, n, idle, weight); }
+int qcore_limit_set(hsfq_tree_t *t, u32 n, u64 quota_ns, u64 period_ns, u64 burst_ns, u64 now) { return limit_set(t, n, quota_ns, period_ns, burst_ns, now); }
+bool qcore_limit_release(hsfq_tree_t *t, u32 n, u64 now) { return limit_release(t, n, now); }
+bool qcore_limit_held(hsfq_tree_t *t, u32 n) { return limit_held(t, n); }
+u64 qcore_limit_left(hsfq_tree_t *t, u32 n) { return limit_left(t, n); }
 void qcore_retire(hsfq_tree_t *t, u32 n) { hsfq_retire(t, n); }
-bool qcore_precedes(hsfq_tree_t *t, u32 w, u32 r, u64 ns) { return hsfq_precedes(t, w, r, ns); }
+bool qcore_precedes(hsfq_tree_t *t, u32 w, u32 r, u64 ns) { return hsfq_precedes(t, w, r, ns, 0); }
 
 void qcore_leaf_join(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_join(t, leaf, th); }
 void qcore_leaf_leave(hsfq_tree_t *t, u32 leaf) { leaf_leave(t, leaf); }
-void qcore_leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_arrive(t, leaf, th); }
+void qcore_leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_arrive(t, leaf, th, now_ns); }
 void qcore_leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_depart(t, leaf, th); }
 void qcore_leaf_wait(hsfq_tree_t *t, u32 leaf) { leaf_wait(t, leaf); }
 void qcore_leaf_unwait(hsfq_tree_t *t, u32 leaf) { leaf_unwait(t, leaf); }
+void qcore_leaf_take(hsfq_tree_t *t, u32 leaf) { leaf_take(t, leaf); }
 u32 qcore_leaf_pass(hsfq_tree_t *t, u32 leaf, u32 passed) { return leaf_pass(t, leaf, passed); }
 u32 qcore_leaf_restore(hsfq_tree_t *t, u32 passed) { return leaf_restore(t, passed); }
-void qcore_leaf_serve(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_serve(t, leaf, th); }
-void qcore_leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ns) { leaf_charge(t, leaf, th, ns); }
-u64 qcore_leaf_ahead(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ns) { return leaf_ahead(&t->node[leaf], th, ns); }
-u64 qcore_leaf_slice(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { return leaf_slice(&t->node[leaf], th); }
-int qcore_leaf_set_policy(hsfq_tree_t *t, u32 leaf, u32 policy) { return leaf_set_policy(t, leaf, policy); }
+void qcore_leaf_serve(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 planned_ns) { leaf_serve(t, leaf, th, planned_ns); }
+bool qcore_leaf_outranks(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 chosen, u32 running_leaf, leaf_thread_t *running, u64 ns, u64 now_ns) { return leaf_outranks(t, leaf, th, chosen, running_leaf, running, ns, now_ns); }
+void qcore_leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { leaf_charge(t, leaf, th, ns, now_ns); }
+u64 qcore_leaf_ahead(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return leaf_ahead(&t->node[leaf], th, ns, now_ns); }
+u64 qcore_leaf_slice(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { return leaf_slice(&t->node[leaf], th, now_ns); }
+int qcore_leaf_set_policy(hsfq_tree_t *t, u32 leaf, u32 policy, u64 now_ns) { return leaf_set_policy(t, leaf, policy, now_ns); }
 int qcore_leaf_set_weight(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 weight, bool runnable) { return leaf_set_weight(t, leaf, th, weight, runnable); }
-u64 qcore_quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { return quantum_of(t, leaf, th).length_ns; }
-u64 qcore_quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns) { return quantum_left(t, waiting_leaf, waiting, leaf, th, ns).length_ns; }
+u64 qcore_quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { return quantum_of(t, leaf, th, now_ns).length_ns; }
+bool qcore_quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ns, now_ns); }
+u64 qcore_quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return quantum_left(t, waiting_leaf, waiting, leaf, th, ns, now_ns).length_ns; }
+bool qcore_quantum_goes_on(hsfq_tree_t *t, u32 leaf, u32 chosen) { return quantum_goes_on(t, leaf, chosen); }
+u64 qcore_readjust(readjust_t *child, u32 n, u64 capacity) { return readjust(child, n, capacity); }
+void qcore_waits_count(waits_t *w, u64 wait_ns) { waits_count(w, wait_ns); }
+int qcore_leaf_reserve(leaf_thread_t *th, u64 c, u64 t, u64 d) { return leaf_reserve(th, c, t, d); }
+int qcore_leaf_set_class(leaf_thread_t *th, u32 class, u32 priority) { return leaf_set_class(th, class, priority); }
+void qcore_leaf_rekey(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_rekey(&t->node[leaf], th, now_ns); }
 /* clang-format on */
+
+/* Threads that lend, and what a mechanism does with them. Rust names them by
+ * their place in the array, and owns the memory. */
+struct qcore_lending {
+	struct lend_book book;
+	struct lend_thread th[];
+};
+
+struct qcore_place {
+	u32 leaf, weight;
+	u32 runnable, waiting;
+	u64 key;
+};
+
+size_t qcore_lending_size(u32 n)
+{
+	return sizeof(struct qcore_lending) + n * sizeof(struct lend_thread);
+}
+
+void qcore_lend_join(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u32 leaf, u32 weight)
+{
+	struct lend_thread empty = {};
+
+	l->th[i] = empty;
+	lend_join(t, &l->th[i], leaf, weight);
+}
+
+/* Runnable, and waits for service. */
+void qcore_lend_wait(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u64 now_ns)
+{
+	lend_thread_t *th = &l->th[i];
+
+	if (!th->runnable) {
+		if (th->lends)
+			lend_end(&l->book, th);
+		th->runnable = 1;
+		leaf_arrive(t, th->leaf, &th->lt, now_ns);
+	}
+	if (th->borrows)
+		lend_changed(&l->book, th);
+	th->waiting = 1;
+	leaf_wait(t, th->leaf);
+}
+
+void qcore_lend_serve(hsfq_tree_t *t, struct qcore_lending *l, u32 i)
+{
+	lend_thread_t *th = &l->th[i];
+
+	th->waiting = 0;
+	leaf_unwait(t, th->leaf);
+	leaf_serve(t, th->leaf, &th->lt, 0);
+}
+
+void qcore_lend_charge(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u64 ns, u64 now_ns)
+{
+	lend_thread_t *th = &l->th[i];
+
+	if (th->borrows)
+		lend_served(t, th);
+	leaf_charge(t, th->leaf, &th->lt, ns, now_ns);
+}
+
+void qcore_lend_block(hsfq_tree_t *t, struct qcore_lending *l, u32 i)
+{
+	lend_thread_t *th = &l->th[i];
+
+	if (th->waiting)
+		leaf_unwait(t, th->leaf);
+	th->waiting = th->runnable = 0;
+	leaf_depart(t, th->leaf, &th->lt);
+	if (th->borrows)
+		lend_changed(&l->book, th);
+	if (th->holder)
+		lend_begin(&l->book, th);
+}
+
+bool qcore_lend_link(struct qcore_lending *l, u32 i, u32 holder, u64 what)
+{
+	return lend_link(&l->book, &l->th[i], &l->th[holder], what);
+}
+
+/* clang-format off */
+void qcore_lend_unlink(struct qcore_lending *l, u32 i) { lend_unlink(&l->book, &l->th[i]); }
+void qcore_lend_hand_over(struct qcore_lending *l, u32 from, u32 to, u64 what) { lend_hand_over(&l->book, &l->th[from], &l->th[to], what); }
+int qcore_lend_set_weight(struct qcore_lending *l, u32 i, u32 weight) { return lend_set_weight(&l->book, &l->th[i], weight); }
+void qcore_lend_move_home(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u32 leaf) { lend_move_home(t, &l->book, &l->th[i], leaf); }
+void qcore_lend_exit(hsfq_tree_t *t, struct qcore_lending *l, u32 i) { lend_exit(t, &l->book, &l->th[i]); }
+/* clang-format on */
+
+/* Settles one; false: there is none. */
+bool qcore_lend_settle(hsfq_tree_t *t, struct qcore_lending *l, u64 now_ns)
+{
+	lend_thread_t *th = lend_next(&l->book);
+
+	if (th)
+		lend_settle(t, &l->book, th, now_ns);
+	return th;
+}
+
+struct qcore_place qcore_lend_place(const struct qcore_lending *l, u32 i)
+{
+	const struct lend_thread *th = &l->th[i];
+	struct qcore_place p = {th->leaf, th->lt.weight, th->runnable, th->waiting,
+				th->lt.flow.start};
+
+	return p;
+}

@@ -2,7 +2,7 @@
 //! Safe bindings to core/hsfq.h and core/leaf.h.
 
 use crate::ffi::{self, RawThread, RawTree};
-use crate::{Error, Policy, Result, LENGTH_MAX_NS, WEIGHTS};
+use crate::{Class, Error, Policy, Reservation, Result, LENGTH_MAX_NS, WEIGHTS};
 use std::alloc::{alloc_zeroed, handle_alloc_error, Layout};
 use std::fmt;
 use std::num::NonZeroU32;
@@ -67,6 +67,17 @@ pub struct NodeState {
     pub served_ns: u64,
 }
 
+/// So much service in every period, and no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Added at the beginning of every period; more than 0.
+    pub quota_ns: u64,
+    /// Period k begins at k times this.
+    pub period_ns: u64,
+    /// What may be kept of earlier quotas, besides one.
+    pub burst_ns: u64,
+}
+
 /// A thread as its leaf's policy sees it.
 #[derive(Clone, Debug)]
 pub struct Thread {
@@ -112,6 +123,32 @@ impl Thread {
     pub fn weight(&self) -> u32 {
         self.raw.weight
     }
+
+    /// Gives it a reservation, or takes it away. It has a new key when it is served or wakes.
+    pub fn reserve(&mut self, r: Option<Reservation>) -> Result<()> {
+        let (c, t, d) = r.map_or((0, 0, 0), |r| (r.cost_ns, r.period_ns, r.deadline_ns));
+        Reservation::check(r.filter(|r| r.cost_ns == 0))?;
+        // SAFETY: the thread is apart from the tree.
+        match unsafe { ffi::qcore_leaf_reserve(&mut self.raw, c, t, d) } {
+            0 => Ok(()),
+            _ => Err(Error::Reservation),
+        }
+    }
+
+    /// Gives it a scheduling class within svr4. It has a new key when it is served or wakes.
+    pub fn set_class(&mut self, class: Class) -> Result<()> {
+        let (number, priority) = class.numbers();
+        // SAFETY: the thread is apart from the tree.
+        match unsafe { ffi::qcore_leaf_set_class(&mut self.raw, number, priority) } {
+            0 => Ok(()),
+            _ => Err(Error::Priority(priority)),
+        }
+    }
+
+    /// Its deadlines that passed unmet, under edf and rm.
+    pub fn misses(&self) -> u64 {
+        self.raw.misses
+    }
 }
 
 fn check_weight(weight: u32) -> Result<()> {
@@ -128,6 +165,7 @@ fn check_weight(weight: u32) -> Result<()> {
 /// [`sleep`](Tree::sleep), [`schedule`](Tree::schedule) and [`update`](Tree::update).
 pub struct Tree {
     raw: Box<RawTree>,
+    now_ns: u64,
 }
 
 impl Default for Tree {
@@ -152,7 +190,7 @@ impl Tree {
             ffi::qcore_init(memory);
             Box::from_raw(memory)
         };
-        Tree { raw }
+        Tree { raw, now_ns: 0 }
     }
 
     fn check(&self, n: NodeId) -> Result<&ffi::Node> {
@@ -290,9 +328,65 @@ impl Tree {
         Ok(())
     }
 
+    /// `limit_set`: gives the node a full budget, or takes it away.
+    pub fn set_limit(&mut self, n: NodeId, limit: Option<Limit>) -> Result<()> {
+        let l = limit.unwrap_or_default();
+        // SAFETY: C checks its arguments.
+        let code = unsafe {
+            ffi::qcore_limit_set(
+                &mut *self.raw,
+                n.number(),
+                l.quota_ns,
+                l.period_ns,
+                l.burst_ns,
+                self.now_ns,
+            )
+        };
+        match code {
+            0 => Ok(()),
+            -22 => Err(Error::RootLimit(n)),
+            -34 => Err(Error::Budget),
+            code => Err(Error::from_c(code, n, 0)),
+        }
+    }
+
+    /// `idle_set`: the node gets what its siblings leave, or has that weight again.
+    pub fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()> {
+        // SAFETY: C checks its arguments.
+        match unsafe { ffi::qcore_idle_set(&mut *self.raw, n.number(), idle, weight) } {
+            0 => Ok(()),
+            -22 => Err(Error::RootLimit(n)),
+            code => Err(Error::from_c(code, n, weight)),
+        }
+    }
+
+    /// `limit_release`: nodes that were held and whose budgets have been refilled by now return.
+    /// Returns when that may next be, `None`: no node is held.
+    pub fn release(&mut self) -> Option<u64> {
+        if self.raw.held == 0 {
+            return None;
+        }
+        self.raw.release_ns = u64::MAX;
+        for n in 1..self.raw.unused {
+            // SAFETY: the node exists or has no flags.
+            unsafe { ffi::qcore_limit_release(&mut *self.raw, n, self.now_ns) };
+        }
+        (self.raw.held > 0).then_some(self.raw.release_ns)
+    }
+
+    /// `limit_held`: whether the node, or one above it, has used up its budget.
+    pub fn held(&self, n: NodeId) -> Result<bool> {
+        self.check(n)?;
+        // SAFETY: the node exists.
+        Ok(unsafe { ffi::qcore_limit_held(&*self.raw, n.number()) })
+    }
+
     /// How a node stands now.
     pub fn node(&self, n: NodeId) -> Result<NodeState> {
-        let node = self.check(n)?;
+        self.check(n)?;
+        let mut node = ffi::Node::default();
+        // SAFETY: the node exists.
+        unsafe { ffi::qcore_node(&*self.raw, n.number(), &mut node) };
         Ok(NodeState {
             start_tag: node.flow.start,
             vtime: node.clock.vtime,
@@ -310,6 +404,11 @@ impl Tree {
             policy: Policy::from_number(node.policy).unwrap_or_default(),
             served_ns: node.served_ns,
         })
+    }
+
+    /// Lets time pass: what happens from now on happens at `now_ns`. It never goes back.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
     }
 
     /// Nodes in use, the root included.
@@ -332,6 +431,7 @@ impl Tree {
         let clock = &mut self.raw.node[n.number() as usize].clock;
         clock.vtime = vtime;
         clock.max_finish = vtime;
+        clock.arrival = vtime;
         Ok(())
     }
 
@@ -425,7 +525,7 @@ impl Tree {
     pub fn arrive(&mut self, th: &mut Thread) -> Result<()> {
         let leaf = self.asleep(th)?;
         // SAFETY: as in join.
-        unsafe { ffi::qcore_leaf_arrive(&mut *self.raw, leaf, &mut th.raw) };
+        unsafe { ffi::qcore_leaf_arrive(&mut *self.raw, leaf, &mut th.raw, self.now_ns) };
         th.runnable = true;
         Ok(())
     }
@@ -450,17 +550,32 @@ impl Tree {
 
     /// The thread no longer waits.
     pub fn unwait(&mut self, th: &mut Thread) -> Result<()> {
-        let leaf = self.runnable(th)?;
-        if !th.waiting {
-            return Err(Error::ThreadState {
-                is: "in service",
-                must: "waiting",
-            });
-        }
+        let leaf = self.waiting(th)?;
         // SAFETY: as in join.
         unsafe { ffi::qcore_leaf_unwait(&mut *self.raw, leaf) };
         th.waiting = false;
         Ok(())
+    }
+
+    /// `leaf_take`: the same, because it is taken into service next. A single server must charge
+    /// it, and have it wait again or depart, before it asks for another leaf.
+    pub fn take(&mut self, th: &mut Thread) -> Result<()> {
+        let leaf = self.waiting(th)?;
+        // SAFETY: as in join.
+        unsafe { ffi::qcore_leaf_take(&mut *self.raw, leaf) };
+        th.waiting = false;
+        Ok(())
+    }
+
+    fn waiting(&self, th: &Thread) -> Result<u32> {
+        let leaf = self.runnable(th)?;
+        match th.waiting {
+            true => Ok(leaf),
+            false => Err(Error::ThreadState {
+                is: "in service",
+                must: "waiting",
+            }),
+        }
     }
 
     /// `leaf_pass`: a server that may serve no thread of the leaf takes it out of
@@ -492,19 +607,63 @@ impl Tree {
         }
     }
 
-    /// The thread is taken into service.
-    pub fn serve(&mut self, th: &mut Thread) -> Result<()> {
+    /// How many servers there are (at least 1).
+    pub fn set_servers(&mut self, servers: u32) {
+        self.raw.servers = servers.max(1);
+    }
+
+    /// The thread is taken into service. With several servers its path is charged
+    /// `planned_ns` in advance.
+    pub fn serve(&mut self, th: &mut Thread, planned_ns: u64) -> Result<()> {
         let leaf = self.in_service(th)?;
+        let planned_ns = planned_ns.min(LENGTH_MAX_NS);
         // SAFETY: as in join.
-        unsafe { ffi::qcore_leaf_serve(&mut *self.raw, leaf, &mut th.raw) };
+        unsafe { ffi::qcore_leaf_serve(&mut *self.raw, leaf, &mut th.raw, planned_ns) };
         Ok(())
+    }
+
+    /// `leaf_outranks`: whether `th`, whose server has chosen another leaf, goes on
+    /// in place of `running`, in service elsewhere for `ran_ns` that are not charged.
+    pub fn outranks(
+        &self,
+        th: &Thread,
+        chosen: NodeId,
+        running: &Thread,
+        ran_ns: u64,
+    ) -> Result<bool> {
+        self.check_leaf(chosen)?;
+        let (leaf, runs_in) = (self.runnable(th)?, self.in_service(running)?);
+        // SAFETY: as in join, and the two threads are only read.
+        Ok(unsafe {
+            ffi::qcore_leaf_outranks(
+                &*self.raw,
+                leaf,
+                &th.raw,
+                chosen.number(),
+                runs_in,
+                &running.raw,
+                ran_ns,
+                self.now_ns,
+            )
+        })
+    }
+
+    /// `quantum_goes_on`: whether `th`, waiting since its quantum was over and the first of its
+    /// leaf, goes on although its server has chosen another leaf.
+    pub fn goes_on(&self, th: &Thread, chosen: NodeId) -> Result<bool> {
+        self.check_leaf(chosen)?;
+        let leaf = self.runnable(th)?;
+        // SAFETY: as in join.
+        Ok(unsafe { ffi::qcore_quantum_goes_on(&*self.raw, leaf, chosen.number()) })
     }
 
     /// The thread was served for this long: charges it, its leaf and their ancestors.
     pub fn charge(&mut self, th: &mut Thread, length_ns: u64) -> Result<()> {
         let leaf = self.in_service(th)?;
         // SAFETY: as in join.
-        unsafe { ffi::qcore_leaf_charge(&mut *self.raw, leaf, &mut th.raw, length_ns) };
+        unsafe {
+            ffi::qcore_leaf_charge(&mut *self.raw, leaf, &mut th.raw, length_ns, self.now_ns)
+        };
         Ok(())
     }
 
@@ -512,21 +671,39 @@ impl Tree {
     pub fn ahead(&self, th: &Thread, length_ns: u64) -> Result<u64> {
         let leaf = self.runnable(th)?;
         // SAFETY: as in join.
-        Ok(unsafe { ffi::qcore_leaf_ahead(&*self.raw, leaf, &th.raw, length_ns) })
+        Ok(unsafe { ffi::qcore_leaf_ahead(&*self.raw, leaf, &th.raw, length_ns, self.now_ns) })
     }
 
     /// Longest service the policy wants for the thread at once, in ns.
     pub fn slice(&self, th: &Thread) -> Result<u64> {
         let leaf = self.runnable(th)?;
         // SAFETY: as in join.
-        Ok(unsafe { ffi::qcore_leaf_slice(&*self.raw, leaf, &th.raw) })
+        Ok(unsafe { ffi::qcore_leaf_slice(&*self.raw, leaf, &th.raw, self.now_ns) })
     }
 
     /// `quantum_of`: how long the thread, in service from now on, may go on, in ns.
     pub fn quantum(&self, th: &Thread) -> Result<u64> {
         let leaf = self.in_service(th)?;
         // SAFETY: as in join.
-        Ok(unsafe { ffi::qcore_quantum_of(&*self.raw, leaf, &th.raw) })
+        Ok(unsafe { ffi::qcore_quantum_of(&*self.raw, leaf, &th.raw, self.now_ns) })
+    }
+
+    /// `quantum_overtakes`: whether `waiting` would be chosen before `th`, in service for
+    /// `ran_ns` that are not charged.
+    pub fn overtakes(&self, waiting: &Thread, th: &Thread, ran_ns: u64) -> Result<bool> {
+        let (leaf, waits_in) = (self.in_service(th)?, self.runnable(waiting)?);
+        // SAFETY: as in join, and the two threads are only read.
+        Ok(unsafe {
+            ffi::qcore_quantum_overtakes(
+                &*self.raw,
+                waits_in,
+                &waiting.raw,
+                leaf,
+                &th.raw,
+                ran_ns,
+                self.now_ns,
+            )
+        })
     }
 
     /// `quantum_left`: how long `th`, in service for `ran_ns` that are not charged,
@@ -535,7 +712,15 @@ impl Tree {
         let (leaf, waits_in) = (self.in_service(th)?, self.runnable(waiting)?);
         // SAFETY: as in join, and the two threads are only read.
         Ok(unsafe {
-            ffi::qcore_quantum_left(&*self.raw, waits_in, &waiting.raw, leaf, &th.raw, ran_ns)
+            ffi::qcore_quantum_left(
+                &*self.raw,
+                waits_in,
+                &waiting.raw,
+                leaf,
+                &th.raw,
+                ran_ns,
+                self.now_ns,
+            )
         })
     }
 
@@ -552,12 +737,21 @@ impl Tree {
         }
     }
 
+    /// A runnable thread whose parameters changed gets its new key at once.
+    pub fn rekey(&mut self, th: &mut Thread) -> Result<()> {
+        let leaf = self.runnable(th)?;
+        // SAFETY: as in join.
+        unsafe { ffi::qcore_leaf_rekey(&mut *self.raw, leaf, &mut th.raw, self.now_ns) };
+        Ok(())
+    }
+
     /// Changes a leaf's scheduler; threads that wait are served once in their old order.
     pub fn set_policy(&mut self, leaf: NodeId, policy: Policy) -> Result<()> {
         self.check_leaf(leaf)?;
         // SAFETY: as in join.
-        let code =
-            unsafe { ffi::qcore_leaf_set_policy(&mut *self.raw, leaf.number(), policy as u32) };
+        let code = unsafe {
+            ffi::qcore_leaf_set_policy(&mut *self.raw, leaf.number(), policy as u32, self.now_ns)
+        };
         debug_assert_eq!(code, 0, "every Policy is a policy in C");
         Ok(())
     }

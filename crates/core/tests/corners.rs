@@ -23,7 +23,7 @@ fn start(t: &mut Tree, leaf: NodeId, weight: u32) -> Thread {
 
 fn serve(t: &mut Tree, th: &mut Thread, length_ns: u64) {
     t.unwait(th).unwrap();
-    t.serve(th).unwrap();
+    t.serve(th, 0).unwrap();
     t.charge(th, length_ns).unwrap();
     t.wait(th).unwrap();
 }
@@ -62,6 +62,26 @@ fn a_tag_behind_v_stays_behind_it() {
             "S = max{{ v, F }} is v after {shorter} less than half the circle"
         );
     }
+}
+
+/// What a lone leaf is charged later is never so much that v(t) would jump over half the
+/// tag circle, where what is ahead seems behind.
+#[test]
+fn a_lone_leaf_owes_no_more_than_tags_can_tell() {
+    let mut t = Tree::new();
+    let lone = t.mknod_leaf(NodeId::ROOT, 1).unwrap();
+    let sleeper = t.mknod_leaf(NodeId::ROOT, 1).unwrap();
+    t.setrun(lone).unwrap();
+    // 2^36 ns are 2^46 units of a tag of weight 1, all together a little over 2^63.
+    for _ in 0..140_000 {
+        assert_eq!(t.schedule(), Some(lone));
+        t.update(lone, 1 << 36).unwrap();
+    }
+    assert_eq!(t.schedule(), Some(lone));
+    t.setrun(sleeper).unwrap();
+    let v = t.node(NodeId::ROOT).unwrap().vtime;
+    assert_eq!(t.node(lone).unwrap().start_tag, v, "it is in service");
+    assert_eq!(t.node(sleeper).unwrap().start_tag, v);
 }
 
 /// What a node is ahead of v(t) by keeps its length also where the remainder

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use qlinux_core::engine::{Engine, ThreadId};
 use qlinux_core::ffi;
 use qlinux_core::leaf::tunables;
-use qlinux_core::{NodeId, Policy};
+use qlinux_core::{Class, Error, NodeId, Policy, Reservation};
 
 /// Leaves, threads and a number of servers, driven as a kernel would.
 struct Machine {
@@ -19,6 +19,7 @@ struct Machine {
     /// Of each thread: its leaf, and whether it is asleep, waits or is in service.
     threads: Vec<(NodeId, State)>,
     served_ns: Vec<u64>,
+    now_ns: u64,
     /// Of each server that is choosing: its leaves passed over, and the one it looks into.
     choosing: [(Option<NodeId>, Option<NodeId>); 3],
 }
@@ -43,6 +44,7 @@ impl Machine {
             leaves,
             threads: Vec::new(),
             served_ns: Vec::new(),
+            now_ns: 0,
             choosing: Default::default(),
         }
     }
@@ -85,13 +87,17 @@ impl Machine {
 
     /// Takes a thread into service.
     fn dispatch(&mut self) -> Option<usize> {
+        self.serve_next(Pair::unwait)
+    }
+
+    fn serve_next(&mut self, take: fn(&mut Pair, ThreadId) -> Result<(), Error>) -> Option<usize> {
         let leaf = self.pair.schedule()?;
         let th = self
             .queues
             .pop(leaf)
             .expect("a ready leaf has a waiting thread");
-        self.pair.unwait(th).unwrap();
-        self.pair.serve(th).unwrap();
+        take(&mut self.pair, th).unwrap();
+        self.pair.serve(th, 0).unwrap();
         self.pair.quantum(th).unwrap();
         self.threads[th.0].1 = State::Served;
         Some(th.0)
@@ -124,7 +130,7 @@ impl Machine {
 
     /// One server serves one thread for the quantum that the core allows.
     fn step(&mut self) -> Option<(usize, u64)> {
-        let th = self.dispatch()?;
+        let th = self.serve_next(Pair::take)?;
         let length_ns = self.pair.quantum(ThreadId(th)).unwrap();
         self.finish(th, length_ns, false);
         Some((th, length_ns))
@@ -166,6 +172,7 @@ impl Machine {
             if *state != State::Asleep {
                 self.pair.key(ThreadId(i));
                 self.pair.slice(ThreadId(i)).unwrap();
+                self.pair.misses(ThreadId(i));
             }
         }
     }
@@ -183,6 +190,10 @@ enum Op {
     Weight { th: u8, weight: u32 },
     Left { waiting: u8, th: u8, ran_ns: u64 },
     Look { server: u8, give_up: bool },
+    Advance { ns: u64 },
+    Reserve { th: u8, r: Option<Reservation> },
+    Class { th: u8, class: Class },
+    Rekey { th: u8 },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -201,7 +212,38 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (n(), weight()).prop_map(|(th, weight)| Op::Weight { th, weight }),
         8 => (n(), prop::bool::weighted(0.2))
             .prop_map(|(server, give_up)| Op::Look { server, give_up }),
+        8 => prop_oneof![1u64..100_000, 1u64..40_000_000, 0u64..100_000_000_000]
+            .prop_map(|ns| Op::Advance { ns }),
+        4 => (n(), reservation()).prop_map(|(th, r)| Op::Reserve { th, r }),
+        2 => (n(), class()).prop_map(|(th, class)| Op::Class { th, class }),
+        1 => n().prop_map(|th| Op::Rekey { th }),
         3 => (n(), n(), length()).prop_map(|(waiting, th, ran_ns)| Op::Left { waiting, th, ran_ns }),
+    ]
+}
+
+/// Mostly one that is accepted.
+fn reservation() -> impl Strategy<Value = Option<Reservation>> {
+    let period = prop_oneof![
+        100_000u64..1_000_000,
+        1_000_000u64..100_000_000,
+        0u64..70_000_000_000
+    ];
+    let some = (period, 0u64..=1000, 0u64..=1010).prop_map(|(period_ns, c, d)| {
+        let deadline_ns = (period_ns * d / 1000).max(100_000u64.min(period_ns));
+        Some(Reservation {
+            cost_ns: (deadline_ns * c / 1000).max(100_000),
+            period_ns,
+            deadline_ns: if d % 2 == 0 { period_ns } else { deadline_ns },
+        })
+    });
+    prop_oneof![4 => some, 1 => Just(None)]
+}
+
+fn class() -> impl Strategy<Value = Class> {
+    prop_oneof![
+        Just(Class::Ts),
+        Just(Class::Ia),
+        (0u32..=60).prop_map(Class::Rt)
     ]
 }
 
@@ -246,7 +288,7 @@ impl Machine {
                 self.finish(self.pick(th, State::Served)?, length_ns, sleep);
             }
             Op::Policy { leaf, policy } => {
-                let policy = Policy::ALL[usize::from(policy) % 4];
+                let policy = Policy::ALL[usize::from(policy) % Policy::ALL.len()];
                 let leaf = self.leaves[usize::from(leaf) % self.leaves.len()];
                 self.pair.set_policy(leaf, policy).unwrap();
             }
@@ -257,6 +299,26 @@ impl Machine {
             Op::Weight { .. } => {}
             Op::Look { server, give_up } => {
                 self.look(usize::from(server) % self.choosing.len(), give_up);
+            }
+            Op::Advance { ns } => {
+                self.now_ns += ns;
+                self.pair.advance(self.now_ns);
+            }
+            Op::Reserve { th, r } if !self.threads.is_empty() => {
+                let th = usize::from(th) % self.threads.len();
+                let _refused = self.pair.reserve(ThreadId(th), r);
+            }
+            Op::Class { th, class } if !self.threads.is_empty() => {
+                let th = usize::from(th) % self.threads.len();
+                let _refused = self.pair.set_class(ThreadId(th), class);
+            }
+            Op::Reserve { .. } | Op::Class { .. } => {}
+            Op::Rekey { th } => {
+                let th = self.pick(th, State::Waiting)?;
+                self.pair.rekey(ThreadId(th)).unwrap();
+                self.queues.remove(ThreadId(th));
+                let key = self.pair.key(ThreadId(th));
+                self.queues.push(self.threads[th].0, key, ThreadId(th));
             }
             Op::Left {
                 waiting,
@@ -303,7 +365,7 @@ proptest! {
     #[test]
     fn a_change_of_policy_leaves_nobody_out(
         weights in vec(1u32..=10_000, 2..12),
-        policies in vec(0usize..4, 1..6),
+        policies in vec(0usize..7, 1..6),
         steps in vec(0usize..40, 6),
     ) {
         let mut m = Machine::new(&[100]);
@@ -451,10 +513,10 @@ fn ts_credit_is_bounded_and_never_more_than_was_missed() {
         let favour = head_start(m, busy, sleeper);
         // The busy thread has had rounds + 1 quanta, the sleeper one.
         let missed = u64::from(rounds) * tunables().quantum_ns;
-        let limit = missed.min(tunables().ts_credit_ns + tunables().quantum_ns);
+        let limit = missed.min(tunables().quantum_ns + tunables().quantum_ns);
         assert!(favour <= limit + 20_000, "{rounds} rounds: {favour} ns");
         assert!(
-            rounds < 2 || favour >= tunables().ts_credit_ns,
+            rounds < 2 || favour >= tunables().quantum_ns,
             "{rounds} rounds: {favour} ns"
         );
 

@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::bounds::{check, Kind, Options};
 use qlinux_core::engine::Core;
+use qlinux_core::leaf::tunables;
 use qlinux_core::model::Model;
 use qlinux_core::sim::{
     run, simulate, Change, Class, Event, Ns, Request, Simulation, Span, Thread, Workload,
@@ -93,6 +94,8 @@ fn thread(leaves: Vec<String>) -> impl Strategy<Value = Thread> {
                 sleep: None,
                 every: None,
                 phases: None,
+                reserve: None,
+                priority: None,
             };
             match pattern {
                 Pattern::Busy => {}
@@ -117,7 +120,7 @@ fn events(classes: Vec<Class>, leaves: Vec<String>) -> impl Strategy<Value = Vec
     let event = prop_oneof![
         4 => (prop::sample::select(paths.clone()), weight())
             .prop_map(|(class, weight)| Event::Weight { at: Ns(0), class, weight }),
-        1 => (leaf(), 0usize..4)
+        1 => (leaf(), 0usize..Policy::ALL.len())
             .prop_map(|(class, l)| Event::Leaf { at: Ns(0), class, leaf: Policy::ALL[l] }),
         2 => (prop::sample::select(paths.clone()), any::<bool>()).prop_map(|(class, suspend)| {
             let (at, class, thread) = (Ns(0), Some(class), None);
@@ -187,6 +190,7 @@ fn workload(servers: std::ops::Range<u32>) -> impl Strategy<Value = Workload> {
                     servers,
                     quantum,
                     preempt,
+                    late: None,
                     seed,
                     classes,
                     threads,
@@ -208,10 +212,17 @@ proptest! {
     }
 
     #[test]
-    fn several_servers_keep_the_fairness_of_sfq_d(workload in workload(2..5)) {
+    fn several_servers_keep_the_fairness_of_sfq_d_but_for_what_is_owed(workload in workload(2..5)) {
         let core = run(&workload, Core::new()).unwrap();
         prop_assert_eq!(&core, &run(&workload, Model::new()).unwrap());
-        let report = check(&core.trace, &Options::default());
+        // A class that could not use its share is owed some. Where quanta are not fixed it may
+        // be some turns ahead besides, which with so few classes are less than this.
+        let turn_ns = match workload.quantum {
+            Some(_) => 0,
+            None => tunables().turns_ahead * u64::from(workload.servers) * 10 * MS,
+        };
+        let slack_ns = tunables().lag_ns + turn_ns;
+        let report = check(&core.trace, &Options { slack_ns, ..Options::default() });
         prop_assert!(report.violations.is_empty(), "{}", report.violations[0]);
     }
 
@@ -327,6 +338,22 @@ fn the_hierarchy_of_the_example_gets_its_shares() {
 }
 
 #[test]
+fn sixty_four_servers_divide_what_a_class_with_few_threads_leaves() {
+    let workload: Workload = include_str!("../workloads/processors.toml")
+        .parse()
+        .unwrap();
+    let simulation = run(&workload, Core::new()).unwrap();
+    let summary = simulation.summary();
+    assert_eq!(summary.served_ns, 64 * summary.duration_ns);
+    // Eight of 64 processors, and the rest 1:2:3:4.
+    let ideal = [0.0875, 0.175, 0.2625, 0.35, 0.125];
+    for (class, ideal) in summary.classes[1..].iter().zip(ideal) {
+        let error = (class.share / ideal - 1.0).abs();
+        assert!(error < 0.01, "{}: {} of {ideal}", class.name, class.share);
+    }
+}
+
+#[test]
 fn seventy_thousand_quanta_of_fifty_classes_are_checked_in_time() {
     let mut text = String::from("duration = '40s'\n");
     for i in 0..50 {
@@ -404,7 +431,7 @@ fn a_wrong_workload_is_refused_in_one_sentence() {
     let cases = [
         ("duration = '1'", "is no time"),
         ("duration = '1s'\nquantum = '0s'", "longer than nothing"),
-        ("duration = '1s'\nservers = 65", "servers = 65"),
+        ("duration = '1s'\nservers = 513", "servers = 513"),
         ("duration = '1s'\nnonsense = 1", "unknown field"),
         (
             "duration = '1s'\nthread = [{ class = '/a', run = '1ms' }]",
@@ -499,5 +526,29 @@ fn the_command_writes_what_it_is_asked_for() {
     assert!(
         missing.to_string().contains("missing: No such file"),
         "{missing}"
+    );
+}
+
+#[test]
+fn in_a_crowd_that_sleeps_and_wakes_a_busy_thread_has_its_turn_soon() {
+    let text = "
+        duration = '5s'
+        class = [{ path = '/a', leaf = 'ts' }]
+        thread = [
+            { class = '/a', name = 'busy' },
+            { class = '/a', name = 'crowd', count = 400, run = '2ms', sleep = '1ms' },
+        ]";
+    let simulation = run(&text.parse().unwrap(), Core::new()).unwrap();
+    let (mut last_ns, mut longest_ns) = (0, 0);
+    for r in &simulation.records {
+        if r.change.is_service() && simulation.threads[r.thread] == "busy" {
+            longest_ns = longest_ns.max(r.start_ns - last_ns);
+            last_ns = r.end_ns;
+        }
+    }
+    // All have a turn of half a millisecond and return that much ahead.
+    assert!(
+        last_ns > 4_000 * MS && longest_ns < 3 * 400 * MS / 2,
+        "{longest_ns}"
     );
 }

@@ -235,6 +235,61 @@ proptest! {
     }
 }
 
+/// What a lone leaf was served is charged when a second leaf wants service, to the
+/// unit, however deep it is and however long it was alone.
+fn charged_later(path: &[(u32, bool)], quanta: &[(u64, bool)], at: usize) {
+    let mut pair = Pair::default();
+    let mut inner = vec![NodeId::ROOT];
+    for &(weight, idle) in path {
+        let parent = *inner.last().unwrap();
+        let n = pair.mknod(parent, weight, false).unwrap();
+        pair.set_idle(n, idle, weight).unwrap();
+        inner.push(n);
+    }
+    let leaf = pair.mknod(*inner.last().unwrap(), 7, true).unwrap();
+    let other = pair.mknod(inner[at % inner.len()], 3, true).unwrap();
+    pair.setrun(leaf).unwrap();
+    pair.schedule();
+    let mut served = 0u64;
+    for &(length_ns, asks) in quanta {
+        pair.update(leaf, length_ns).unwrap();
+        served = served.wrapping_add(length_ns);
+        if asks {
+            assert_eq!(pair.schedule(), Some(leaf));
+        }
+    }
+    for settled in [false, true] {
+        for &n in inner.iter().chain([&leaf]) {
+            pair.vtime(n).unwrap();
+            pair.start_tag(n).unwrap();
+            assert_eq!(pair.core.tree.node(n).unwrap().served_ns, served);
+        }
+        if !settled {
+            pair.setrun(other).unwrap();
+            assert_eq!(pair.core.tree.raw().solo, 0);
+        }
+    }
+    pair.start_tag(other).unwrap();
+    check_invariants(pair.core.tree.raw());
+    for _ in 0..20 {
+        let next = pair.schedule().unwrap();
+        pair.update(next, 1_000_000).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn service_of_a_lone_leaf_is_charged_later_and_exactly(
+        path in vec((weight(), any::<bool>()), 0..10),
+        quanta in vec((prop_oneof![3 => length(), 1 => (1u64 << 36)..(1 << 38)], any::<bool>()), 1..20),
+        at in any::<usize>(),
+    ) {
+        charged_later(&path, &quanta, at);
+    }
+}
+
 #[test]
 fn refusals_leave_everything_as_it_was() {
     let mut t = Tree::new();

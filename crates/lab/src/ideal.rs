@@ -6,9 +6,9 @@
 //! received in proportion to their weights. Classes that block use what they
 //! use: their account is taken as it is and the rest is divided. On several
 //! processors a class cannot use more than its busy threads can, and what
-//! that leaves over goes to the others (water-filling, section 6.3 of the
-//! design: `a_i = min(θ_i, λ·w_i)`).
+//! that leaves over goes to the others: `a_i = min(θ_i, λ·w_i)`, core/readjust.h.
 
+use qlinux_core::readjust::{readjust, Child};
 use std::collections::BTreeMap;
 
 /// A class and what was running in it.
@@ -69,9 +69,9 @@ impl<'a> Tree<'a> {
             .children(parent)
             .partition(|class| self.parallelism(class) > 0.0);
         let rest = received - blocking.iter().map(|class| class.used).sum::<f64>();
-        let limits: Vec<(f64, f64)> = busy
+        let limits: Vec<(u32, f64)> = busy
             .iter()
-            .map(|c| (f64::from(c.weight), self.parallelism(c) * self.length))
+            .map(|c| (c.weight, self.parallelism(c) * self.length))
             .collect();
         for (class, share) in busy.iter().zip(fill(&limits, rest)) {
             self.ideal.insert(class.path.clone(), share);
@@ -80,32 +80,17 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Divides `amount` in proportion to weights, no one above its limit: pairs (weight, limit).
-pub fn fill(limits: &[(f64, f64)], amount: f64) -> Vec<f64> {
-    let mut shares = vec![None; limits.len()];
-    loop {
-        let open = |shares: &[Option<f64>], at: usize| shares[at].is_none();
-        let taken: f64 = shares.iter().flatten().sum();
-        let weight: f64 = (0..limits.len())
-            .filter(|&at| open(&shares, at))
-            .map(|at| limits[at].0)
-            .sum();
-        let level = (amount - taken).max(0.0) / weight;
-        // One round can only lift the level, so whoever is full stays full.
-        let full: Vec<usize> = (0..limits.len())
-            .filter(|&at| open(&shares, at) && level * limits[at].0 >= limits[at].1)
-            .collect();
-        if full.is_empty() {
-            let share = |at: usize| shares[at].unwrap_or(level * limits[at].0);
-            return (0..limits.len()).map(share).collect();
-        }
-        for at in full {
-            shares[at] = Some(limits[at].1);
-        }
-        if shares.iter().all(Option::is_some) {
-            return shares.into_iter().flatten().collect();
-        }
-    }
+/// Divides `amount` seconds in proportion to weights, no one above its limit:
+/// pairs (weight, limit).
+pub fn fill(limits: &[(u32, f64)], amount: f64) -> Vec<f64> {
+    const UNITS: f64 = 1e5; // in a second
+    let units = |seconds: f64| (seconds.max(0.0) * UNITS).round() as u64;
+    let mut children: Vec<Child> = limits
+        .iter()
+        .map(|&(weight, limit)| Child::new(weight, units(limit)))
+        .collect();
+    readjust(&mut children, units(amount));
+    children.iter().map(|c| c.share as f64 / UNITS).collect()
 }
 
 #[cfg(test)]
@@ -172,9 +157,9 @@ mod tests {
 
     #[test]
     fn filling() {
-        assert_eq!(fill(&[(1.0, 9.0), (1.0, 9.0)], 10.0), [5.0, 5.0]);
-        assert_eq!(fill(&[(1.0, 2.0), (1.0, 9.0)], 10.0), [2.0, 8.0]);
-        assert_eq!(fill(&[(1.0, 2.0), (1.0, 3.0)], 10.0), [2.0, 3.0]);
+        assert_eq!(fill(&[(1, 9.0), (1, 9.0)], 10.0), [5.0, 5.0]);
+        assert_eq!(fill(&[(1, 2.0), (1, 9.0)], 10.0), [2.0, 8.0]);
+        assert_eq!(fill(&[(1, 2.0), (1, 3.0)], 10.0), [2.0, 3.0]);
         assert!(fill(&[], 10.0).is_empty());
     }
 }

@@ -7,10 +7,11 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::sys;
@@ -21,6 +22,8 @@ use crate::sys;
 pub enum Side {
     /// The kernel as it comes: EEVDF, `cpu.weight` in the same cgroups.
     Stock,
+    /// The sched_ext scheduler for cgroups that comes with the kernel's sources.
+    Flatcg,
     /// H-SFQ.
     Qlinux,
 }
@@ -29,6 +32,7 @@ impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Side::Stock => "stock",
+            Side::Flatcg => "flatcg",
             Side::Qlinux => "qlinux",
         })
     }
@@ -56,9 +60,33 @@ pub fn qlinux(args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
+/// The program of [`Side::Flatcg`].
+const FLATCG: &str = "scx_flatcg";
+/// Loading it takes one to two seconds of the deterministic guest.
+const FLATCG_START: Duration = Duration::from_secs(60);
+
+/// Why this machine cannot be on `side`, if it cannot.
+pub fn missing(side: Side) -> Option<String> {
+    let found = |dir| Path::new(dir).join(FLATCG).is_file();
+    if side != Side::Flatcg || ["/usr/bin", "/usr/local/bin"].into_iter().any(found) {
+        return None;
+    }
+    Some(format!(
+        "{FLATCG} is not installed, so that side is left out: build it from the kernel's tools/sched_ext"
+    ))
+}
+
 /// One side, entered; left when dropped.
 pub struct Session {
     side: Side,
+    /// What holds the peer's scheduler in the kernel.
+    peer: RefCell<Option<Peer>>,
+}
+
+struct Peer {
+    process: Child,
+    /// Classes have been made since it began.
+    used: bool,
 }
 
 impl Session {
@@ -72,9 +100,61 @@ impl Session {
         if side == Side::Qlinux {
             qlinux(&[&["up", "cpu"], options].concat())?;
         }
-        let session = Session { side };
+        let session = Session {
+            side,
+            peer: RefCell::default(),
+        };
+        if side == Side::Flatcg {
+            session.start_peer()?;
+        }
         session.check()?;
         Ok(session)
+    }
+
+    /// Starts the peer and waits until it schedules.
+    fn start_peer(&self) -> Result<()> {
+        let limit = sys::now_ns() + FLATCG_START.as_nanos() as u64;
+        // Reports are for people and cost CPU: none comes within an hour.
+        let child = Command::new(FLATCG)
+            .args(["-i", "3600"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{FLATCG} cannot be started"))?;
+        let mut place = self.peer.borrow_mut();
+        let peer = place.insert(Peer {
+            process: child,
+            used: false,
+        });
+        while loaded() != "flatcg" {
+            if let Some(status) = peer.process.try_wait()? {
+                bail!("{FLATCG} ended with {status}: see its message above");
+            }
+            ensure!(sys::now_ns() < limit, "{FLATCG} did not begin to schedule");
+            sys::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn end_peer(&self) -> Result<()> {
+        if let Some(mut peer) = self.peer.take() {
+            sys::kill(peer.process.id(), libc::SIGINT)?;
+            peer.process.wait()?;
+        }
+        Ok(())
+    }
+
+    /// A new tree of classes begins. On Linux 7.3 scx_flatcg ejects itself when a cgroup is made after
+    /// some were removed ("unexpected !NULL cgv_node stash"), so each tree gets one just started.
+    fn new_tree(&self) -> Result<()> {
+        let used = |peer: &mut Peer| std::mem::replace(&mut peer.used, true);
+        if self.peer.borrow_mut().as_mut().is_some_and(used) {
+            self.check()?;
+            self.end_peer()?;
+            self.start_peer()?;
+            self.peer.borrow_mut().as_mut().map(used);
+        }
+        Ok(())
     }
 
     /// Which side this is.
@@ -84,9 +164,12 @@ impl Session {
 
     /// Fails when another scheduler is at work than the results would say.
     pub fn check(&self) -> Result<()> {
-        let state = fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
-        match (self.side, state.trim()) {
-            (Side::Qlinux, "enabled") => Ok(()),
+        match (self.side, loaded().as_str()) {
+            (Side::Stock, "") | (Side::Flatcg, "flatcg") | (Side::Qlinux, "hsfq") => Ok(()),
+            (Side::Stock, name) => {
+                bail!("sched_ext scheduler {name} is loaded, so this is no stock kernel: unload it, H-SFQ by qlinux down cpu")
+            }
+            (Side::Flatcg, _) => bail!("{FLATCG} was detached during the run: see the kernel log"),
             (Side::Qlinux, _) => {
                 let status = qlinux(&["status"]).unwrap_or_default();
                 bail!(
@@ -94,16 +177,27 @@ impl Session {
                     status.trim()
                 )
             }
-            (Side::Stock, "enabled") => {
-                bail!("a sched_ext scheduler is loaded, so this is no stock kernel: run qlinux down cpu")
-            }
-            (Side::Stock, _) => Ok(()),
         }
     }
 }
 
+/// Name of the sched_ext scheduler at work, empty where there is none.
+fn loaded() -> String {
+    let read = |file: &str| {
+        let text = fs::read_to_string(Path::new("/sys/kernel/sched_ext").join(file));
+        text.unwrap_or_default().trim().to_owned()
+    };
+    if read("state") != "enabled" {
+        return String::new();
+    }
+    read("root/ops")
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
+        if let Err(error) = self.end_peer() {
+            eprintln!("qlinux lab: {FLATCG} was not ended: {error:#}");
+        }
         if self.side == Side::Qlinux {
             if let Err(error) = qlinux(&["down", "cpu"]) {
                 eprintln!("qlinux lab: {error:#}");
@@ -127,6 +221,7 @@ pub struct Classes {
 impl Classes {
     /// No class yet, on the side of `session`.
     pub fn new(session: &Session) -> Result<Classes> {
+        session.new_tree()?;
         let root = Path::new(CGROUPS);
         enable_cpu(root)?;
         let mut classes = Classes {
@@ -177,6 +272,23 @@ impl Classes {
         Ok(())
     }
 
+    /// Gives every thread of a process that is a member of class `path` a weight. Elsewhere than under
+    /// QLinux threads have nice values: the one whose weight is nearest.
+    pub fn set_thread_weights(&self, path: &str, pid: u32, weight: u32) -> Result<()> {
+        let tasks = format!("/proc/{pid}/task");
+        let entries = fs::read_dir(&tasks).with_context(|| format!("{tasks} cannot be read"))?;
+        for entry in entries {
+            let tid = entry?.file_name().to_string_lossy().into_owned();
+            if self.side == Side::Qlinux {
+                let (path, weight) = (format!("{LAB}{path}"), weight.to_string());
+                qlinux(&["class", "set", &path, "--thread", &tid, "--weight", &weight])?;
+            } else {
+                sys::set_nice(tid.parse()?, nearest_nice(weight))?;
+            }
+        }
+        Ok(())
+    }
+
     /// CPU time all threads below a class have had, in nanoseconds.
     pub fn usage_ns(&self, path: &str) -> Result<u64> {
         let file = self.dir(path).join("cpu.stat");
@@ -186,6 +298,12 @@ impl Classes {
         let usec = text.lines().find_map(field);
         Ok(usec.with_context(|| format!("{} lacks usage_usec", file.display()))? * 1000)
     }
+}
+
+/// The nice value whose weight is nearest to `weight`, 100 being that of nice 0. Each step is a factor of 1.25.
+fn nearest_nice(weight: u32) -> i32 {
+    let steps = (f64::from(weight) / 100.0).ln() / 1.25f64.ln();
+    (-steps.round() as i32).clamp(-20, 19)
 }
 
 /// Lets the children of a cgroup have weights.
@@ -212,5 +330,16 @@ impl Drop for Classes {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nice_values_of_weights() {
+        assert_eq!([25, 50, 100, 200].map(nearest_nice), [6, 3, 0, -3]);
+        assert_eq!([1, 10_000].map(nearest_nice), [19, -20]);
     }
 }

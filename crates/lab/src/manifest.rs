@@ -53,6 +53,9 @@ pub struct Claim {
     pub measured: Option<f64>,
     /// Under the stock kernel, where the claim makes sense for it.
     pub stock: Option<f64>,
+    /// Under scx_flatcg, where it was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flatcg: Option<f64>,
     /// Measured and on target.
     pub passed: bool,
 }
@@ -111,6 +114,7 @@ impl Claim {
             unit: unit.to_owned(),
             measured,
             stock: None,
+            flatcg: None,
             passed: measured.is_some_and(|value| target.holds(value)),
         }
     }
@@ -121,11 +125,20 @@ impl Claim {
         self
     }
 
+    /// The peer's value beside it.
+    pub fn flatcg(mut self, value: Option<f64>) -> Claim {
+        self.flatcg = value;
+        self
+    }
+
     /// In one line.
     pub fn line(&self) -> String {
         let value = |value: Option<f64>| value.map_or("-".to_owned(), |v| show(v, &self.unit));
+        let peer = self.flatcg.map_or(String::new(), |v| {
+            format!(", scx_flatcg {}", show(v, &self.unit))
+        });
         format!(
-            "{} {}: {} (asked {}; stock {})",
+            "{} {}: {} (asked {}; stock {}{peer})",
             if self.passed { "pass" } else { "FAIL" },
             self.text,
             value(self.measured),
@@ -178,7 +191,7 @@ pub fn versions() -> BTreeMap<String, String> {
     // What the guest's image was made with; absent on a real machine.
     let guest = fs::read_to_string("/etc/qlinux-guest").unwrap_or_default();
     let guest: serde_json::Value = serde_json::from_str(&guest).unwrap_or_default();
-    for key in ["clang", "qemu", "kernel_package"] {
+    for key in ["clang", "qemu", "kernel_package", "scx_flatcg"] {
         if let Some(text) = guest[key].as_str() {
             all.insert(key.to_owned(), text.to_owned());
         }

@@ -4,13 +4,13 @@
 use crate::counter::Counter;
 use crate::machine::{Classes, Session};
 use crate::sys;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -59,6 +59,16 @@ impl Process {
     /// Lets it go on.
     pub fn resume(&self) -> Result<()> {
         sys::kill(self.pid(), libc::SIGCONT)
+    }
+
+    /// Waits for its end and returns what it printed, to which its pipe must lead.
+    pub fn output(mut self) -> Result<String> {
+        let mut text = String::new();
+        let pipe = self.child.stdout.as_mut().context("no pipe to a tool")?;
+        pipe.read_to_string(&mut text)?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "a tool ended with {status}: {text}");
+        Ok(text)
     }
 
     fn ended(&mut self) -> bool {
@@ -122,11 +132,13 @@ impl Sample {
 
 /// The classes and workloads of one case of an experiment.
 pub struct Scene {
-    /// In the order they were started. Dropped, so ended, before the classes.
+    /// In the order they were started. Ended before the classes.
     pub workers: Vec<Worker>,
     classes: Classes,
     paths: Vec<String>,
     dir: tempfile::TempDir,
+    /// Workers so far, those that were ended included.
+    started: usize,
 }
 
 impl Scene {
@@ -146,6 +158,7 @@ impl Scene {
             classes: Classes::new(session)?,
             paths: Vec::new(),
             dir,
+            started: 0,
         })
     }
 
@@ -167,10 +180,16 @@ impl Scene {
         &self.classes
     }
 
+    /// Path of a file that workloads share, gone with the scene.
+    pub fn file(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
     /// Starts `qlinux-work NAME ARGS` in a class and returns its index.
     pub fn start(&mut self, class: &str, work: &str, args: &[&str]) -> Result<usize> {
         let index = self.workers.len();
-        let file = self.dir.path().join(index.to_string());
+        let file = self.dir.path().join(self.started.to_string());
+        self.started += 1;
         let mut command = Command::new(work_program());
         command
             .arg(work)
@@ -185,6 +204,21 @@ impl Scene {
             counter: None,
         });
         Ok(index)
+    }
+
+    /// Starts a program of the machine in a class, its output in a pipe: see [`Process::output`].
+    pub fn tool(&self, class: &str, line: &[&str]) -> Result<Process> {
+        let mut command = Command::new(line[0]);
+        command
+            .args(&line[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        Process::start(&self.classes, class, command)
+    }
+
+    /// A folder for the scene's files, in memory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Waits until every workload has begun.
@@ -241,6 +275,16 @@ impl Scene {
             samples.push(self.sample()?);
         }
         Ok(samples)
+    }
+}
+
+impl Drop for Scene {
+    /// All are told to end before any is waited for: one of little weight would hardly get to ending
+    /// beside those that go on.
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            let _ = worker.process.child.kill();
+        }
     }
 }
 

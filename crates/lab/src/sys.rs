@@ -82,6 +82,17 @@ pub fn kill(pid: u32, signal: libc::c_int) -> Result<()> {
     Ok(())
 }
 
+/// Gives one thread a nice value.
+pub fn set_nice(tid: u32, nice: i32) -> Result<()> {
+    // SAFETY: takes no pointers. The kernel takes a thread for a process here.
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, tid, nice) };
+    if done != 0 {
+        return Err(io::Error::last_os_error())
+            .with_context(|| format!("thread {tid} took no nice value {nice}"));
+    }
+    Ok(())
+}
+
 /// The caller ends when the thread that started it ends.
 pub fn die_with_parent() {
     // SAFETY: takes no pointers.

@@ -7,7 +7,7 @@
 //! *threaded*. A single thread moves only among threaded cgroups below the
 //! cgroup of its process.
 
-use crate::{ClassPath, Error, Result, Weight};
+use crate::{Burst, ClassPath, Error, Max, Result, Weight};
 use nix::errno::Errno;
 use nix::libc;
 use std::fs;
@@ -256,6 +256,68 @@ impl Hierarchy {
                 _ => self.no_class(path, "writing", &self.file(path, "cpu.weight"), e),
             }
         })
+    }
+
+    /// The most it may have; the root has no limit to tell.
+    pub fn max(&self, path: &ClassPath) -> Option<Max> {
+        Max::from_file(&self.read(path, "cpu.max").ok()?)
+    }
+
+    /// What it may keep of earlier quotas, in microseconds.
+    pub fn burst(&self, path: &ClassPath) -> Option<Burst> {
+        let text = self.read(path, "cpu.max.burst").ok()?;
+        text.trim().parse().ok().map(Burst)
+    }
+
+    /// Whether it gets only what its siblings leave.
+    pub fn idle(&self, path: &ClassPath) -> Option<bool> {
+        Some(self.read(path, "cpu.idle").ok()?.trim() == "1")
+    }
+
+    /// Changes `cpu.max`.
+    pub fn set_max(&self, path: &ClassPath, max: Max) -> Result<()> {
+        self.set_file(path, "cpu.max", max.to_file()).map_err(|e| {
+            e.unwrap_or(Error::Max {
+                given: max.to_string(),
+            })
+        })
+    }
+
+    /// Changes `cpu.max.burst`.
+    pub fn set_burst(&self, path: &ClassPath, burst: Burst) -> Result<()> {
+        self.set_file(path, "cpu.max.burst", burst.0).map_err(|e| {
+            e.unwrap_or(Error::Burst {
+                given: format!("{}us", burst.0),
+            })
+        })
+    }
+
+    /// Changes `cpu.idle`.
+    pub fn set_idle(&self, path: &ClassPath, idle: bool) -> Result<()> {
+        let not_scheduled = || Error::NotScheduled {
+            path: path.to_string(),
+        };
+        self.set_file(path, "cpu.idle", u8::from(idle))
+            .map_err(|e| e.unwrap_or_else(not_scheduled))
+    }
+
+    /// `None`: the kernel called the value invalid.
+    fn set_file(
+        &self,
+        path: &ClassPath,
+        name: &str,
+        value: impl std::fmt::Display,
+    ) -> std::result::Result<(), Option<Error>> {
+        self.write(path, name, value)
+            .map_err(|e| match e.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EINVAL) => None,
+                Some(Errno::ENOENT | Errno::EACCES) if self.exists(path) => {
+                    Some(Error::NotScheduled {
+                        path: path.to_string(),
+                    })
+                }
+                _ => Some(self.no_class(path, "writing", &self.file(path, name), e)),
+            })
     }
 
     /// What it may hold.

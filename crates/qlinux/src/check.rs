@@ -3,13 +3,16 @@
 
 use flate2::read::GzDecoder;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The oldest kernel this is tested with.
 const KERNEL_MIN: (u32, u32) = (7, 3);
+
+/// In these a thread waits for a futex; the second one if that lends priorities.
+const LENDING: [&str; 2] = ["__futex_wait", "rt_mutex_wait_proxy_lock"];
 
 /// What is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -97,6 +100,8 @@ pub fn run_on(root: &Path) -> Report {
         system.bpf(),
         system.cgroup(),
         system.timer(),
+        system.limits(),
+        system.lending(),
         system.privilege(),
     ];
     items.extend(system.link());
@@ -325,6 +330,51 @@ impl System {
         item(Resource::Cpu, what, Verdict::Yes, "BPF timers", "")
     }
 
+    fn limits(&self) -> Item {
+        let what = "limits of classes (cpu.max)";
+        if self.preempt_rt() {
+            return item(
+                Resource::Cpu,
+                what,
+                Verdict::Limited,
+                "PREEMPT_RT refuses BPF timers",
+                "shares hold, limits do not; for limits boot a kernel without PREEMPT_RT",
+            );
+        }
+        let (verdict, found) = self.option("CONFIG_GROUP_SCHED_BANDWIDTH");
+        let verdict = match verdict {
+            Verdict::No => Verdict::Limited,
+            other => other,
+        };
+        let remedy = "shares hold, limits do not; for limits boot a kernel built with CONFIG_CFS_BANDWIDTH=y";
+        item(Resource::Cpu, what, verdict, found, remedy)
+    }
+
+    fn lending(&self) -> Item {
+        let what = "weights lent to lock holders";
+        let symbols = self.text("/proc/kallsyms").unwrap_or_default();
+        let names: HashSet<&str> = symbols
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(2))
+            .collect();
+        let missing: Vec<&str> = LENDING
+            .into_iter()
+            .filter(|name| !names.contains(name))
+            .collect();
+        let (traced, option) = self.option("CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS");
+        let (verdict, found) = match (names.is_empty(), missing.is_empty(), traced) {
+            (true, ..) => (Verdict::Unknown, "/proc/kallsyms is not readable".into()),
+            (_, false, _) => (
+                Verdict::Limited,
+                format!("the kernel has no {}", missing.join(", ")),
+            ),
+            (.., Verdict::No) => (Verdict::Limited, option),
+            (.., traced) => (traced, "waits for futexes can be watched".into()),
+        };
+        let remedy = "the scheduler works without: a thread with a lock keeps its own weight while others wait for it";
+        item(Resource::Cpu, what, verdict, found, remedy)
+    }
+
     fn privilege(&self) -> Item {
         const CAP_SYS_ADMIN: u64 = 1 << 21;
         let status = self.text("/proc/self/status").unwrap_or_default();
@@ -408,7 +458,12 @@ mod tests {
             machine.file("sys/kernel/btf/vmlinux", "x");
             machine.file(
                 "boot/config-7.3.4+deb13-amd64",
-                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_NET_SCH_BPF=m\n# CONFIG_PREEMPT_RT is not set\n",
+                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_NET_SCH_BPF=m\n\
+                 CONFIG_GROUP_SCHED_BANDWIDTH=y\nCONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n# CONFIG_PREEMPT_RT is not set\n",
+            );
+            machine.file(
+                "proc/kallsyms",
+                "0000000000000000 T __futex_wait\n0000000000000000 T rt_mutex_wait_proxy_lock\n0000000000000000 t x\t[m]\n",
             );
             machine
         }
@@ -465,7 +520,12 @@ mod tests {
         let limited = machine.verdicts(Verdict::Limited);
         assert_eq!(
             limited,
-            ["sched_ext", "quanta shorter than the tick", "privilege"]
+            [
+                "sched_ext",
+                "quanta shorter than the tick",
+                "limits of classes (cpu.max)",
+                "privilege"
+            ]
         );
         let no = machine.verdicts(Verdict::No);
         assert_eq!(
@@ -479,6 +539,22 @@ mod tests {
         assert!(machine
             .verdicts(Verdict::Unknown)
             .contains(&"classes in sched_ext"));
+    }
+
+    #[test]
+    fn functions_that_cannot_be_watched() {
+        let machine = Machine::capable();
+        machine.file("proc/kallsyms", "0000000000000000 T __futex_wait\n");
+        assert_eq!(
+            machine.verdicts(Verdict::Limited),
+            ["weights lent to lock holders"]
+        );
+        machine.file("proc/kallsyms", "");
+        assert_eq!(
+            machine.verdicts(Verdict::Unknown),
+            ["weights lent to lock holders"]
+        );
+        assert!(run_on(machine.0.path()).usable(Resource::Cpu));
     }
 
     #[test]

@@ -23,6 +23,16 @@ pub enum Error {
         crate::Leaf::names()
     )]
     UnknownLeaf { name: String },
+    #[error("reservation '{given}' is not valid: write C/T or C/T/D like 5ms/30ms, with 100us <= C <= D <= T <= 60s")]
+    Reservation { given: String },
+    #[error("priority '{given}' is not valid: write ts, ia, or rt:N with N from 0 to 59")]
+    Priority { given: String },
+    #[error("limit '{given}' is not valid: write 20%, 150%, or quota and period like 20ms/100ms, of at least 1ms and a period of at most 1s, or none")]
+    Max { given: String },
+    #[error(
+        "burst '{given}' is not valid: write a time like 10ms that is not longer than the quota"
+    )]
+    Burst { given: String },
     #[error("the root class cannot {what}: name a class below it")]
     Root { what: &'static str },
     #[error("{0}")]
@@ -51,6 +61,17 @@ pub enum Error {
     NotScheduled { path: String },
     #[error("cgroup {path} offers no cpu controller: a real-time or other owner withholds it; see `qlinux check`")]
     NoCpuController { path: String },
+
+    #[error("class {path} cannot hold a reservation because its leaf scheduler {leaf} knows none: give it one that does with `qlinux class set {path} --leaf edf` (or rm)")]
+    NoReservations { path: String, leaf: String },
+    #[error("class {path} has no priorities because its leaf scheduler is {leaf}: change it with `qlinux class set {path} --leaf svr4`")]
+    NoPriorities { path: String, leaf: String },
+    #[error("{reservation} does not fit into class {path}: {why}; raise its weight, reserve less, or add --force to go without a guarantee")]
+    NotAdmitted {
+        reservation: crate::reserve::Reservation,
+        path: String,
+        why: String,
+    },
 
     #[error("H-SFQ is not loaded; start it with `qlinux up cpu`")]
     NotLoaded,
@@ -142,7 +163,11 @@ impl Error {
         use Error::*;
         match self {
             Path { .. } | UnknownLeaf { .. } | Root { .. } | Usage(_) => Errno::EINVAL,
-            Weight { .. } => Errno::ERANGE,
+            Weight { .. } | Reservation { .. } | Priority { .. } | Max { .. } | Burst { .. } => {
+                Errno::ERANGE
+            }
+            NoReservations { .. } | NoPriorities { .. } => Errno::EOPNOTSUPP,
+            NotAdmitted { .. } => Errno::ENOSPC,
             NoClass { .. } | NoParent { .. } | NotScheduled { .. } => Errno::ENOENT,
             Exists { .. } | AlreadyUp => Errno::EEXIST,
             HasChildren { .. }
@@ -175,7 +200,13 @@ impl Error {
         use Error::*;
         matches!(
             self,
-            Path { .. } | Weight { .. } | UnknownLeaf { .. } | Root { .. } | Usage(_)
+            Path { .. }
+                | Weight { .. }
+                | Reservation { .. }
+                | Priority { .. }
+                | UnknownLeaf { .. }
+                | Root { .. }
+                | Usage(_)
         )
     }
 }

@@ -2,13 +2,22 @@
 //! Mirror of `kernel/cpu/intf.h`; `tests/intf.rs` holds the layouts together.
 
 /// Version of the interface that this library speaks.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// Records in a [`CtlTree`].
+pub const TREE_CLASSES: usize = 60;
+/// Buckets of a histogram of waits.
+pub const WAITS: usize = 256;
 /// Size of [`End::reason`].
 pub const REASON_LEN: usize = 128;
 /// Size of [`End::message`].
 pub const MESSAGE_LEN: usize = 1024;
 /// [`CtlThread::set_weight`]: follow the nice value again.
 pub const WEIGHT_NICE: u32 = u32::MAX;
+
+/// [`CtlThread::set`]: the reservation.
+pub const SET_RESERVATION: u32 = 1;
+/// [`CtlThread::set`]: scheduling class and priority.
+pub const SET_CLASS: u32 = 2;
 
 /// A structure that consists of integers and byte arrays without padding, so
 /// that every pattern of bytes is a value of it.
@@ -70,6 +79,17 @@ pub struct Totals {
     pub trace_lost: u64,
 }
 
+/// Loans of weight since load: `struct hsfq_lending`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)] // described where they are shown, crate::cpu::Lending
+pub struct Lending {
+    pub loans: u64,
+    pub returned: u64,
+    pub chained: u64,
+    pub guests: u64,
+}
+
 /// Context of the program `hsfq_ctl_class`.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -102,6 +122,62 @@ pub struct CtlClass {
     pub children: u32,
     /// 1: it has no node and shares this one of its ancestor.
     pub shared: u32,
+    /// Deadlines of its own threads that passed unmet.
+    pub misses: u64,
+    /// How often nothing was left of its budget.
+    pub throttled: u64,
+    /// And for how long.
+    pub throttled_ns: u64,
+}
+
+/// One leaf of the tree and the class whose own threads it holds.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ClassRecord {
+    /// The class.
+    pub cgroup_id: u64,
+    /// All service below it.
+    pub served_ns: u64,
+    /// Service of this leaf.
+    pub own_ns: u64,
+    /// Deadlines of its threads that passed unmet.
+    pub misses: u64,
+    /// The class's index in the tree.
+    pub node: u32,
+    /// The leaf's.
+    pub leaf: u32,
+    /// That of the class above it, 0: it is the root.
+    pub parent: u32,
+    /// Weight of the class among its siblings.
+    pub weight: u32,
+    /// Weight of the leaf among the class's children.
+    pub leaf_weight: u32,
+    /// Number of the leaf scheduler.
+    pub policy: u32,
+    /// The leaf's threads, runnable or not.
+    pub threads: u32,
+    /// Those of them that are runnable.
+    pub runnable: u32,
+    /// How long threads waited from waking to service (`core/waits.h`).
+    pub waits: [u32; WAITS],
+}
+
+/// Context of the program `hsfq_ctl_tree`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CtlTree {
+    /// When, CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// In: leaves from this index on, at first 0. Out: the next one, 0 for none.
+    pub from: u32,
+    /// Records filled in.
+    pub count: u32,
+    /// Leaf of the calling thread, 0: it is not scheduled by H-SFQ.
+    pub caller: u32,
+    /// Always 0.
+    pub pad: u32,
+    /// The records.
+    pub record: [ClassRecord; TREE_CLASSES],
 }
 
 /// Context of the program `hsfq_ctl_policy`.
@@ -134,6 +210,22 @@ pub struct CtlThread {
     pub served_ns: u64,
     /// Its key in the leaf.
     pub key: u64,
+    /// C of its reservation; 0: nothing is reserved. In with [`SET_RESERVATION`].
+    pub cost_ns: u64,
+    /// T of its reservation.
+    pub period_ns: u64,
+    /// D of its reservation.
+    pub deadline_ns: u64,
+    /// Its deadlines that passed unmet.
+    pub misses: u64,
+    /// Its scheduling class under svr4. In with [`SET_CLASS`].
+    pub class: u32,
+    /// Its real-time priority under svr4.
+    pub priority: u32,
+    /// In: what else to change.
+    pub set: u32,
+    /// Always 0.
+    pub pad: u32,
 }
 
 /// One record of the ring buffer `hsfq_trace`.
@@ -181,7 +273,13 @@ unsafe impl Plain for End {}
 // SAFETY: as above.
 unsafe impl Plain for Totals {}
 // SAFETY: as above.
+unsafe impl Plain for Lending {}
+// SAFETY: as above.
 unsafe impl Plain for CtlClass {}
+// SAFETY: as above.
+unsafe impl Plain for ClassRecord {}
+// SAFETY: as above.
+unsafe impl Plain for CtlTree {}
 // SAFETY: as above.
 unsafe impl Plain for CtlPolicy {}
 // SAFETY: as above.
@@ -194,9 +292,14 @@ unsafe impl Plain for CgroupNodes {}
 const _: () = {
     assert!(size_of::<End>() == 32 + REASON_LEN + MESSAGE_LEN);
     assert!(size_of::<Totals>() == 56);
-    assert!(size_of::<CtlClass>() == 80);
+    assert!(size_of::<Lending>() == 32);
+    assert!(size_of::<CtlClass>() == 104);
+    assert!(size_of::<ClassRecord>() == 64 + 4 * WAITS);
+    assert!(size_of::<CtlTree>() == 24 + TREE_CLASSES * size_of::<ClassRecord>());
+    // The kernel takes no larger context.
+    assert!(size_of::<CtlTree>() <= u16::MAX as usize);
     assert!(size_of::<CtlPolicy>() == 16);
-    assert!(size_of::<CtlThread>() == 40);
+    assert!(size_of::<CtlThread>() == 88);
     assert!(size_of::<TraceRecord>() == 48);
     assert!(size_of::<CgroupNodes>() == 16);
 };

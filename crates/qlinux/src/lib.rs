@@ -7,12 +7,14 @@
 //! | [`cgroup`] | the class hierarchy, which is the cgroup v2 tree |
 //! | [`cpu`] | the CPU scheduler: load, attach, pin, read, end |
 //! | [`class`] | operations on classes, made of the two above |
+//! | [`view`] | what every class is entitled to, receives and waits for |
 //! | [`trace`] | the scheduler's ring buffer of quanta |
 //! | [`intf`] | the structures shared with the BPF program |
 //!
 //! The kernel holds all state: objects are pinned in bpffs and no process of
 //! ours needs to stay. An operation that fails leaves the state as it was.
 
+pub mod admit;
 pub mod cgroup;
 pub mod check;
 pub mod class;
@@ -20,14 +22,18 @@ pub mod cpu;
 mod error;
 pub mod intf;
 mod leaf;
+mod limit;
 mod lock;
 mod path;
+pub mod reserve;
 pub mod trace;
 mod undo;
+pub mod view;
 mod weight;
 
 pub use error::{Error, Result};
 pub use leaf::Leaf;
+pub use limit::{Burst, Max};
 pub use lock::Lock;
 pub use path::ClassPath;
 pub use weight::Weight;

@@ -26,19 +26,26 @@ fn layouts_agree() {
     let (mut rust, body) = layout! {
         "hsfq_end" = intf::End { kind, code, time_ns, done, reason, message }
         "hsfq_totals" = intf::Totals { quanta, preemptions, timer_ends, passed_over, rescued, shared_cgroups, trace_lost }
+        "hsfq_lending" = intf::Lending { loans, returned, chained, guests }
         "hsfq_ctl_class" = intf::CtlClass { cgroup_id, served_ns, own_ns, start_tag, vtime, share_ppb, node, leaf,
-            weight, policy, threads, runnable, children, shared }
+            weight, policy, threads, runnable, children, shared, misses, throttled, throttled_ns }
+        "hsfq_class_record" = intf::ClassRecord { cgroup_id, served_ns, own_ns, misses, node, leaf, parent, weight, leaf_weight,
+            policy, threads, runnable, waits }
+        "hsfq_ctl_tree" = intf::CtlTree { time_ns, from, count, caller, pad, record }
         "hsfq_ctl_policy" = intf::CtlPolicy { cgroup_id, policy, pad }
-        "hsfq_ctl_thread" = intf::CtlThread { tid, set_weight, weight, fixed, cgroup_id, served_ns, key }
+        "hsfq_ctl_thread" = intf::CtlThread { tid, set_weight, weight, fixed, cgroup_id, served_ns, key,
+            cost_ns, period_ns, deadline_ns, misses, class, priority, set, pad }
         "hsfq_trace_record" = intf::TraceRecord { time_ns, length_ns, start_tag, leaf, node, tid, cpu, kind, weight, pad }
     };
     rust.push(("version".to_string(), intf::VERSION as usize));
     rust.push(("weight nice".to_string(), intf::WEIGHT_NICE as usize));
+    rust.push(("classes".to_string(), intf::TREE_CLASSES));
+    rust.push(("waits".to_string(), intf::WAITS));
     let source = format!(
         "#include <stdint.h>\n#include <stdio.h>\n\
          typedef uint64_t u64; typedef int64_t s64; typedef uint32_t u32; typedef int32_t s32; typedef uint16_t u16;\n\
          #include \"intf.h\"\n#define P(what, n) printf(\"%s = %zu\\n\", what, (size_t)(n))\n\
-         int main(void)\n{{\n{body}P(\"version\", HSFQ_INTF_VERSION); P(\"weight nice\", HSFQ_WEIGHT_NICE);\nreturn 0;\n}}\n"
+         int main(void)\n{{\n{body}P(\"version\", HSFQ_INTF_VERSION); P(\"weight nice\", HSFQ_WEIGHT_NICE);\nP(\"classes\", HSFQ_TREE_CLASSES); P(\"waits\", HSFQ_WAITS);\nreturn 0;\n}}\n"
     );
 
     let folder = tempfile::tempdir().unwrap();

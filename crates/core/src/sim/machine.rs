@@ -7,10 +7,8 @@ use crate::bounds::{Interval, Node, Quantum, Trace};
 use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Policy};
 use rand::Rng;
-use rand_chacha::rand_core::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use rand_chacha::{rand_core::SeedableRng, ChaCha8Rng};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// What became of a workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +20,8 @@ pub struct Simulation {
     pub classes: Vec<String>,
     /// Names of all threads.
     pub threads: Vec<String>,
+    /// Of every thread, its deadlines that passed unmet, as the scheduler counts them.
+    pub misses: Vec<u64>,
     /// Everything that happened, in order.
     pub records: Vec<Record>,
 }
@@ -76,7 +76,7 @@ enum Due {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Not arrived yet, blocked, or suspended.
     Asleep,
     Waiting,
@@ -86,37 +86,37 @@ enum State {
     Gone,
 }
 
-struct Class {
-    path: String,
-    id: Option<NodeId>,
-    parent: Option<usize>,
-    policy: Option<Policy>,
-    suspended: bool,
+pub(super) struct Class {
+    pub(super) path: String,
+    pub(super) id: Option<NodeId>,
+    pub(super) parent: Option<usize>,
+    pub(super) policy: Option<Policy>,
+    pub(super) suspended: bool,
     /// It always had this policy and these threads.
-    unchanged: bool,
+    pub(super) unchanged: bool,
 }
 
-struct Thread {
-    id: ThreadId,
-    class: usize,
-    state: State,
-    spec: ThreadSpec,
-    rng: ChaCha8Rng,
+pub(super) struct Thread {
+    pub(super) id: ThreadId,
+    pub(super) class: usize,
+    pub(super) state: State,
+    pub(super) spec: ThreadSpec,
+    pub(super) rng: ChaCha8Rng,
     /// Service until it blocks.
-    left_ns: u64,
+    pub(super) left_ns: u64,
     /// Service until it exits.
-    work_ns: u64,
+    pub(super) work_ns: u64,
     /// Next entry of `phases`.
-    phase: usize,
+    pub(super) phase: usize,
     /// Beginning of the next period.
-    release_ns: u64,
+    pub(super) release_ns: u64,
     /// It is not blocked: it runs unless suspended.
-    willing: bool,
-    suspended: bool,
-    token: u64,
-    runnable_since: u64,
-    waiting_since: u64,
-    weights: Vec<(u64, u32)>,
+    pub(super) willing: bool,
+    pub(super) suspended: bool,
+    pub(super) token: u64,
+    pub(super) runnable_since: u64,
+    pub(super) waiting_since: u64,
+    pub(super) weights: Vec<(u64, u32)>,
 }
 
 struct Service {
@@ -124,6 +124,8 @@ struct Service {
     since_ns: u64,
     due_ns: u64,
     preempted: bool,
+    /// It ends for a thread that goes on elsewhere: its server serves another class.
+    yields: bool,
     start_tag: u64,
     token: u64,
 }
@@ -137,26 +139,33 @@ struct Stay {
 }
 
 pub(super) struct Machine<E: Engine> {
-    engine: E,
-    now: u64,
+    pub(super) engine: E,
+    pub(super) now: u64,
     end_ns: u64,
     quantum_ns: Option<u64>,
     preempt: bool,
+    late: Span,
+    rng: ChaCha8Rng,
     events: Vec<Event>,
     due: BinaryHeap<Reverse<(u64, Due)>>,
-    classes: Vec<Class>,
-    threads: Vec<Thread>,
-    names: Vec<String>,
+    pub(super) classes: Vec<Class>,
+    pub(super) threads: Vec<Thread>,
+    pub(super) names: Vec<String>,
     servers: Vec<Option<Service>>,
+    /// Whose quantum ended there at this moment and who wants another, by server.
+    ended: Vec<Option<usize>>,
     /// Waiting threads: leaf, key when they began to wait, thread; in that order.
     queue: Vec<(usize, E::Key, usize)>,
     tokens: u64,
     runnable: Vec<Stay>,
     waiting: Vec<Stay>,
-    sim: Simulation,
+    pub(super) sim: Simulation,
 }
 
-fn refused(at_ns: u64, what: impl Into<String>) -> impl FnOnce(crate::Error) -> SimError {
+pub(super) fn refused(
+    at_ns: u64,
+    what: impl Into<String>,
+) -> impl FnOnce(crate::Error) -> SimError {
     let what = what.into();
     move |source| SimError::Refused {
         at_ns,
@@ -194,12 +203,15 @@ impl<E: Engine> Machine<E> {
             end_ns: workload.duration.0,
             quantum_ns: workload.quantum.map(|q| q.0),
             preempt: workload.preempt.unwrap_or(workload.quantum.is_none()),
+            late: workload.late.unwrap_or(Span::fixed(0)),
+            rng: ChaCha8Rng::seed_from_u64(workload.seed),
             events: workload.events.clone(),
             due: BinaryHeap::new(),
             classes: vec![root],
             threads: Vec::new(),
             names: Vec::new(),
             servers: (0..workload.servers).map(|_| None).collect(),
+            ended: vec![None; workload.servers as usize],
             queue: Vec::new(),
             tokens: 0,
             runnable: Vec::new(),
@@ -208,9 +220,11 @@ impl<E: Engine> Machine<E> {
                 trace,
                 classes: Vec::new(),
                 threads: Vec::new(),
+                misses: Vec::new(),
                 records: Vec::new(),
             },
         };
+        machine.engine.set_servers(workload.servers);
         for c in &workload.classes {
             machine.create(&c.path, c.weight, c.leaf)?;
         }
@@ -228,7 +242,7 @@ impl<E: Engine> Machine<E> {
         Ok(machine)
     }
 
-    fn class(&self, path: &str) -> Result<usize, SimError> {
+    pub(super) fn class(&self, path: &str) -> Result<usize, SimError> {
         let found = self
             .classes
             .iter()
@@ -238,12 +252,17 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    fn thread(&self, name: &str) -> Result<usize, SimError> {
+    pub(super) fn thread(&self, name: &str) -> Result<usize, SimError> {
         let found = self.names.iter().position(|n| n == name);
         found.ok_or_else(|| SimError::Invalid(format!("thread '{name}' does not exist")))
     }
 
-    fn create(&mut self, path: &str, weight: u32, leaf: Option<Policy>) -> Result<(), SimError> {
+    pub(super) fn create(
+        &mut self,
+        path: &str,
+        weight: u32,
+        leaf: Option<Policy>,
+    ) -> Result<(), SimError> {
         let path = path.trim_end_matches('/');
         let Some((parent, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())
         else {
@@ -301,6 +320,14 @@ impl<E: Engine> Machine<E> {
             .engine
             .spawn(leaf, spec.weight)
             .map_err(refused(self.now, format!("starting thread {name}")))?;
+        let what = format!("thread {name}");
+        self.engine
+            .reserve(id, spec.reserve)
+            .and_then(|()| {
+                self.engine
+                    .set_class(id, spec.priority.map_or(crate::Class::Ts, |p| p.0))
+            })
+            .map_err(refused(self.now, what))?;
         let index = self.threads.len();
         self.names.push(name);
         self.threads.push(Thread {
@@ -342,6 +369,7 @@ impl<E: Engine> Machine<E> {
             };
             self.due.pop();
             self.now = t;
+            self.engine.advance(t);
             self.happen(due)?;
         }
         self.finish()
@@ -427,7 +455,7 @@ impl<E: Engine> Machine<E> {
         Ok(())
     }
 
-    fn leaf(&self, class: usize) -> NodeId {
+    pub(super) fn leaf(&self, class: usize) -> NodeId {
         self.classes[class].id.expect("a class with threads exists")
     }
 
@@ -435,7 +463,7 @@ impl<E: Engine> Machine<E> {
         self.engine.start_tag(self.leaf(class)).unwrap_or(0)
     }
 
-    fn suspended(&self, thread: usize) -> bool {
+    pub(super) fn suspended(&self, thread: usize) -> bool {
         let th = &self.threads[thread];
         let mut class = Some(th.class);
         let mut suspended = th.suspended;
@@ -447,7 +475,7 @@ impl<E: Engine> Machine<E> {
     }
 
     /// The thread, willing, becomes runnable unless it is suspended.
-    fn arrive(&mut self, thread: usize) -> Result<(), SimError> {
+    pub(super) fn arrive(&mut self, thread: usize) -> Result<(), SimError> {
         let th = &self.threads[thread];
         if th.state != State::Asleep || !th.willing || self.suspended(thread) {
             return Ok(());
@@ -461,7 +489,7 @@ impl<E: Engine> Machine<E> {
         self.interrupt(thread)
     }
 
-    fn wait(&mut self, thread: usize) -> Result<(), SimError> {
+    pub(super) fn wait(&mut self, thread: usize) -> Result<(), SimError> {
         let id = self.threads[thread].id;
         let what = format!("queueing thread {}", self.names[thread]);
         self.engine.wait(id).map_err(refused(self.now, what))?;
@@ -472,18 +500,22 @@ impl<E: Engine> Machine<E> {
         Ok(())
     }
 
-    fn unwait(&mut self, thread: usize) -> Result<(), SimError> {
-        let id = self.threads[thread].id;
+    pub(super) fn unwait(&mut self, thread: usize) -> Result<(), SimError> {
         let what = format!("taking thread {} from its queue", self.names[thread]);
-        self.engine.unwait(id).map_err(refused(self.now, what))?;
-        self.queue.retain(|q| q.2 != thread);
-        let stay = self.stay(thread, self.threads[thread].waiting_since);
-        self.waiting.extend(stay);
+        let taken = self.engine.unwait(self.threads[thread].id);
+        taken.map_err(refused(self.now, what))?;
+        self.unqueue(thread);
         Ok(())
     }
 
+    fn unqueue(&mut self, thread: usize) {
+        self.queue.retain(|q| q.2 != thread);
+        self.waiting
+            .extend(self.stay(thread, self.threads[thread].waiting_since));
+    }
+
     /// A thread woke: may a quantum in service go on? The one that must end first does.
-    fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
+    pub(super) fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
         let may: Vec<usize> = (0..self.servers.len())
             .filter(|&server| self.may(waiting, server))
             .collect();
@@ -500,8 +532,8 @@ impl<E: Engine> Machine<E> {
             let ran_ns = self.now - s.since_ns;
             let left_ns = match self.quantum_ns {
                 Some(fixed) => {
-                    self.precedes(waiting, s.thread, ran_ns)
-                        .map(|yes| if yes { ran_ns } else { fixed })
+                    let overtakes = self.engine.overtakes(id, running, ran_ns);
+                    overtakes.map(|yes| if yes { ran_ns } else { fixed })
                 }
                 None => self.engine.quantum_left(id, running, ran_ns),
             };
@@ -523,27 +555,18 @@ impl<E: Engine> Machine<E> {
         Ok(())
     }
 
-    fn precedes(&self, waiting: usize, running: usize, ran_ns: u64) -> crate::Result<bool> {
-        let (w, r) = (&self.threads[waiting], &self.threads[running]);
-        if w.class != r.class {
-            return self
-                .engine
-                .precedes(self.leaf(w.class), self.leaf(r.class), ran_ns);
-        }
-        Ok(E::before(
-            self.engine.key(w.id),
-            self.engine.ahead(r.id, ran_ns)?,
-        ))
-    }
-
     fn plan_end(&mut self, server: usize) {
+        let late_ns = match self.late {
+            late if late.most.0 == 0 => 0,
+            late => self.rng.random_range(late.least.0..=late.most.0),
+        };
         let s = self.servers[server]
             .as_ref()
             .expect("a service is planned while it lasts");
         let blocks = s.since_ns.saturating_add(self.threads[s.thread].left_ns);
         let token = s.token;
         self.due.push(Reverse((
-            s.due_ns.min(blocks),
+            (s.due_ns + late_ns).min(blocks),
             Due::ServiceEnds { server, token },
         )));
     }
@@ -555,18 +578,24 @@ impl<E: Engine> Machine<E> {
             if self.servers[server].is_some() {
                 continue;
             }
-            let Some(thread) = self.choose(server)? else {
+            let ended = self.ended[server].take();
+            let Some(chosen) = self.choose(server)? else {
                 continue;
             };
             any = true;
-            self.unwait(thread)?;
+            let thread = match ended {
+                Some(before) if self.takes_over(server, before, chosen)? => before,
+                _ => chosen,
+            };
             let (id, class) = (self.threads[thread].id, self.threads[thread].class);
+            self.unqueue(thread);
             let failed = || refused(self.now, "taking a thread into service");
-            self.engine.serve(id).map_err(failed())?;
+            self.engine.take(id).map_err(failed())?;
             let quantum_ns = match self.quantum_ns {
                 Some(fixed) => fixed,
                 None => self.engine.quantum(id).map_err(failed())?,
             };
+            self.engine.serve(id, quantum_ns).map_err(failed())?;
             self.tokens += 1;
             self.threads[thread].state = State::Served { server };
             self.servers[server] = Some(Service {
@@ -574,12 +603,57 @@ impl<E: Engine> Machine<E> {
                 since_ns: self.now,
                 due_ns: self.now.saturating_add(quantum_ns),
                 preempted: false,
+                yields: false,
                 start_tag: self.start_tag(class),
                 token: self.tokens,
             });
             self.plan_end(server);
         }
         Ok(any)
+    }
+
+    /// The quantum of thread `before` is over, and its server has chosen another. Does `before` go
+    /// on? Where a server serves one of the same class that `before` outranks, that one's quantum
+    /// ends instead.
+    fn takes_over(&mut self, on: usize, before: usize, chosen: usize) -> Result<bool, SimError> {
+        if self.threads[before].state != State::Waiting || before == chosen {
+            return Ok(false);
+        }
+        let (id, leaf) = (self.threads[before].id, self.threads[chosen].class);
+        let leaf = self.leaf(leaf);
+        // A turn is one of core/quantum.h.
+        let turns = self.quantum_ns.is_none();
+        if turns && self.first(self.leaf(self.threads[before].class), on) == Some(before) {
+            let goes_on = self.engine.goes_on(id, leaf);
+            if goes_on.map_err(refused(self.now, "comparing classes"))? {
+                return Ok(true);
+            }
+        }
+        for server in 0..self.servers.len() {
+            let Some(s) = &self.servers[server] else {
+                continue;
+            };
+            let ran_ns = self.now - s.since_ns;
+            if ran_ns == 0 || s.due_ns <= self.now {
+                continue;
+            }
+            let running = self.threads[s.thread].id;
+            let outranks = self.engine.outranks(id, leaf, running, ran_ns);
+            if outranks.map_err(refused(self.now, "comparing threads"))? {
+                self.end_now(server);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn end_now(&mut self, server: usize) {
+        self.tokens += 1;
+        let s = self.servers[server]
+            .as_mut()
+            .expect("its service is in progress");
+        (s.due_ns, s.token, s.preempted, s.yields) = (self.now, self.tokens, true, true);
+        self.plan_end(server);
     }
 
     /// The thread that the server is to serve: leaves with none for it are passed over.
@@ -624,7 +698,7 @@ impl<E: Engine> Machine<E> {
         let (thread, ran_ns) = (s.thread, self.now - s.since_ns);
         let id = self.threads[thread].id;
         let failed = |m: &Self| refused(m.now, format!("ending service of {}", m.names[thread]));
-        if ran_ns > 0 {
+        if ran_ns > 0 || self.servers.len() > 1 {
             self.engine.charge(id, ran_ns).map_err(failed(self))?;
         }
         let th = &mut self.threads[thread];
@@ -653,6 +727,7 @@ impl<E: Engine> Machine<E> {
             self.next_run(thread); // the next burst begins without a pause
         }
         if stopped.is_none() && next == Some(self.now) {
+            self.ended[server] = (!s.yields).then_some(thread);
             return self.wait(thread);
         }
         self.engine.depart(id).map_err(failed(self))?;
@@ -711,7 +786,7 @@ impl<E: Engine> Machine<E> {
         (start_ns < self.now).then_some(stay)
     }
 
-    fn exit(&mut self, thread: usize) -> Result<(), SimError> {
+    pub(super) fn exit(&mut self, thread: usize) -> Result<(), SimError> {
         let what = format!("exit of thread {}", self.names[thread]);
         self.engine
             .leave(self.threads[thread].id)
@@ -722,7 +797,7 @@ impl<E: Engine> Machine<E> {
     }
 
     /// The thread stops being runnable, wherever it is.
-    fn stop(&mut self, thread: usize) -> Result<(), SimError> {
+    pub(super) fn stop(&mut self, thread: usize) -> Result<(), SimError> {
         match self.threads[thread].state {
             State::Asleep | State::Gone => Ok(()),
             State::Served { server } => self.end_service(server, Some(Change::Stopped)),
@@ -737,120 +812,6 @@ impl<E: Engine> Machine<E> {
                 Ok(())
             }
         }
-    }
-
-    fn apply(&mut self, event: &Event) -> Result<(), SimError> {
-        let now = self.now;
-        match event {
-            Event::Weight { class, weight, .. } => {
-                let c = self.class(class)?;
-                let what = format!("weight of {class}");
-                self.engine
-                    .set_weight(self.leaf(c), *weight)
-                    .map_err(refused(now, what))?;
-                self.sim.trace.nodes[c].weights.push((now, *weight));
-            }
-            Event::ThreadWeight { thread, weight, .. } => {
-                let t = self.thread(thread)?;
-                self.set_thread_weight(t, *weight)?;
-            }
-            Event::Leaf { class, leaf, .. } => {
-                let c = self.class(class)?;
-                let what = format!("leaf scheduler of {class}");
-                self.engine
-                    .set_policy(self.leaf(c), *leaf)
-                    .map_err(refused(now, what))?;
-                self.classes[c].unchanged &= self.classes[c].policy == Some(*leaf);
-                self.classes[c].policy = Some(*leaf);
-            }
-            Event::Suspend { class, thread, .. } => self.suspend(class, thread, true)?,
-            Event::Resume { class, thread, .. } => self.suspend(class, thread, false)?,
-            Event::Create {
-                path, weight, leaf, ..
-            } => self.create(path, *weight, *leaf)?,
-            Event::Delete { class, .. } => {
-                let c = self.class(class)?;
-                let what = format!("deleting {class}");
-                self.engine
-                    .rmnod(self.leaf(c))
-                    .map_err(refused(now, what))?;
-                self.classes[c].id = None;
-            }
-            Event::Move { thread, class, .. } => {
-                let (t, c) = (self.thread(thread)?, self.class(class)?);
-                let what = || format!("moving thread {thread} to {class}");
-                self.stop(t)?;
-                if self.threads[t].state != State::Gone {
-                    let id = self.threads[t].id;
-                    self.classes[self.threads[t].class].unchanged = false;
-                    self.classes[c].unchanged = false;
-                    self.engine.leave(id).map_err(refused(now, what()))?;
-                    self.engine
-                        .join(id, self.leaf(c))
-                        .map_err(refused(now, what()))?;
-                    self.threads[t].class = c;
-                    self.arrive(t)?;
-                }
-            }
-            Event::Exit { thread, .. } => {
-                let t = self.thread(thread)?;
-                self.stop(t)?;
-                if self.threads[t].state != State::Gone {
-                    self.exit(t)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn set_thread_weight(&mut self, thread: usize, weight: u32) -> Result<(), SimError> {
-        let state = self.threads[thread].state;
-        if state == State::Gone {
-            return Ok(());
-        }
-        // The weight moves the key, so a waiting thread is queued anew.
-        if state == State::Waiting {
-            self.unwait(thread)?;
-        }
-        let what = format!("weight of thread {}", self.names[thread]);
-        let set = self
-            .engine
-            .set_thread_weight(self.threads[thread].id, weight);
-        set.map_err(refused(self.now, what))?;
-        self.threads[thread].weights.push((self.now, weight));
-        if state == State::Waiting {
-            self.wait(thread)?;
-        }
-        Ok(())
-    }
-
-    fn suspend(
-        &mut self,
-        class: &Option<String>,
-        thread: &Option<String>,
-        suspend: bool,
-    ) -> Result<(), SimError> {
-        match (class, thread) {
-            (Some(class), None) => {
-                let c = self.class(class)?;
-                self.classes[c].suspended = suspend;
-            }
-            (None, Some(thread)) => {
-                let t = self.thread(thread)?;
-                self.threads[t].suspended = suspend;
-            }
-            _ => {
-                let what = "suspend and resume name either a class or a thread";
-                return Err(SimError::Invalid(what.into()));
-            }
-        }
-        for t in 0..self.threads.len() {
-            match self.suspended(t) {
-                true => self.stop(t)?,
-                false => self.arrive(t)?,
-            }
-        }
-        Ok(())
     }
 
     /// Time is up: closes what is open and attributes it to nodes of the trace.
@@ -875,6 +836,11 @@ impl<E: Engine> Machine<E> {
             }
         }
         self.sim.classes = self.classes.iter().map(|c| c.path.clone()).collect();
+        self.sim.misses = self
+            .threads
+            .iter()
+            .map(|t| self.engine.misses(t.id))
+            .collect();
         self.sim.threads = std::mem::take(&mut self.names);
         let own_node = self.thread_nodes();
         let node = |thread: usize, class: usize| own_node[thread].unwrap_or(class);

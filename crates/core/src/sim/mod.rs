@@ -5,13 +5,14 @@
 //! waiting threads, lets time pass and asks an [`Engine`] for every decision.
 //! [`run`] simulates a [`Workload`], [`simulate`] a workload file.
 
+mod events;
 mod machine;
 mod output;
 mod workload;
 
 pub use machine::{Change, Record, Simulation};
 pub use output::{simulate, Request, Summary, SummaryRow};
-pub use workload::{Class, Event, Ns, Span, Thread, Workload};
+pub use workload::{Class, Event, Ns, Span, Svr4, Thread, Workload};
 
 use crate::engine::Engine;
 use std::path::PathBuf;

@@ -24,6 +24,9 @@ pub struct SummaryRow {
     pub quanta: u64,
     /// Longest quantum, in ns.
     pub longest_ns: u64,
+    /// Of a thread under edf or rm: its deadlines that passed unmet, if any did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misses: Option<u64>,
 }
 
 /// A simulation in figures.
@@ -64,6 +67,7 @@ fn row(name: &str) -> SummaryRow {
         share: 0.0,
         quanta: 0,
         longest_ns: 0,
+        misses: None,
     }
 }
 
@@ -91,6 +95,9 @@ impl Simulation {
         let capacity = (self.trace.end_ns * u64::from(self.trace.servers)) as f64;
         for row in classes.iter_mut().chain(&mut threads) {
             row.share = row.served_ns as f64 / capacity;
+        }
+        for (row, &misses) in threads.iter_mut().zip(&self.misses) {
+            row.misses = (misses > 0).then_some(misses);
         }
         Summary {
             duration_ns: self.trace.end_ns,

@@ -2,7 +2,7 @@
 //! Workload files: what the simulator simulates. Described in docs/simulator.md.
 
 use super::SimError;
-use crate::{Policy, LENGTH_MAX_NS, WEIGHTS};
+use crate::{Policy, Reservation, LENGTH_MAX_NS, WEIGHTS};
 use serde::{Deserialize, Deserializer};
 use std::path::Path;
 
@@ -76,19 +76,75 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
+fn time<E: serde::de::Error>(text: &str) -> Result<u64, E> {
+    let deserializer = serde::de::value::StrDeserializer::<E>::new(text);
+    Ns::deserialize(deserializer).map(|ns| ns.0)
+}
+
+impl<'de> Deserialize<'de> for Reservation {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Reservation, D::Error> {
+        let text = String::deserialize(d)?;
+        let times: Vec<u64> = text
+            .split('/')
+            .map(|part| time(part.trim()))
+            .collect::<Result<_, D::Error>>()?;
+        let r = match times[..] {
+            [c, t] => Reservation::periodic(c, t),
+            [cost_ns, period_ns, deadline_ns] => Reservation {
+                cost_ns,
+                period_ns,
+                deadline_ns,
+            },
+            _ => {
+                let what = format!("'{text}' is no reservation: write C/T or C/T/D like 5ms/30ms");
+                return Err(serde::de::Error::custom(what));
+            }
+        };
+        Reservation::check(Some(r)).map_err(serde::de::Error::custom)?;
+        Ok(r)
+    }
+}
+
+/// A scheduling class under svr4, written `ts`, `ia`, or `rt:N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Svr4(pub crate::Class);
+
+impl<'de> Deserialize<'de> for Svr4 {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Svr4, D::Error> {
+        let text = String::deserialize(d)?;
+        let class = match text.as_str() {
+            "ts" => Some(crate::Class::Ts),
+            "ia" => Some(crate::Class::Ia),
+            other => other
+                .strip_prefix("rt:")
+                .and_then(|n| n.parse().ok())
+                .map(crate::Class::Rt)
+                .filter(|c| c.check().is_ok()),
+        };
+        class.map(Svr4).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "'{text}' is no class: write ts, ia, or rt:0 to rt:59"
+            ))
+        })
+    }
+}
+
 /// A whole workload. Every default is that of the file format.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Simulated time.
     pub duration: Ns,
-    /// Processors, 1 to 64.
+    /// Processors, 1 to 512.
     #[serde(default = "one")]
     pub servers: u32,
     /// A fixed quantum; without it quanta are those of core/quantum.h.
     pub quantum: Option<Ns>,
     /// Whether a thread that wakes may end a quantum. Default: unless quanta are fixed.
     pub preempt: Option<bool>,
+    /// How late a quantum ends unless its thread blocks before, as timers and interrupts
+    /// make it. Default: not at all.
+    pub late: Option<Span>,
     /// Seed of everything random.
     #[serde(default)]
     pub seed: u64,
@@ -151,6 +207,10 @@ pub struct Thread {
     pub sleep: Option<Span>,
     /// Or: `run` is needed once in every period of this length.
     pub every: Option<Ns>,
+    /// Reservation `C/T` or `C/T/D` under edf and rm, like `5ms/30ms`.
+    pub reserve: Option<Reservation>,
+    /// Scheduling class under svr4: `ts`, `ia`, or `rt:N`.
+    pub priority: Option<Svr4>,
     /// Or: alternating service and sleep, beginning with service; it exits after the last.
     pub phases: Option<Vec<Ns>>,
 }
@@ -169,6 +229,16 @@ pub enum Event {
         at: Ns,
         thread: String,
         weight: u32,
+    },
+    Reserve {
+        at: Ns,
+        thread: String,
+        reserve: Option<Reservation>,
+    },
+    Priority {
+        at: Ns,
+        thread: String,
+        priority: Svr4,
     },
     Leaf {
         at: Ns,
@@ -212,6 +282,8 @@ impl Event {
         match self {
             Event::Weight { at, .. }
             | Event::ThreadWeight { at, .. }
+            | Event::Reserve { at, .. }
+            | Event::Priority { at, .. }
             | Event::Leaf { at, .. }
             | Event::Suspend { at, .. }
             | Event::Resume { at, .. }
@@ -242,8 +314,8 @@ impl Workload {
 
     fn validate(&self) -> Result<(), SimError> {
         let refuse = |what: String| Err(SimError::Invalid(what));
-        if !(1..=64).contains(&self.servers) {
-            return refuse(format!("servers = {} is not 1 to 64", self.servers));
+        if !(1..=512).contains(&self.servers) {
+            return refuse(format!("servers = {} is not 1 to 512", self.servers));
         }
         if self.duration.0 == 0 || self.quantum == Some(Ns(0)) {
             return refuse("duration and quantum must be longer than nothing".into());

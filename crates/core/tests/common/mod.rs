@@ -5,7 +5,7 @@
 use qlinux_core::engine::{Core, Engine, ThreadId};
 use qlinux_core::ffi::{self, RawTree};
 use qlinux_core::model::Model;
-use qlinux_core::{NodeId, Policy, Result, Tree, NODES_MAX};
+use qlinux_core::{Class, Limit, NodeId, Policy, Reservation, Result, Tree, NODES_MAX};
 
 /// Both engines; every call goes to both, and they must answer alike.
 #[derive(Default)]
@@ -26,6 +26,9 @@ macro_rules! both {
 impl Engine for Pair {
     type Key = (u64, i128);
 
+    fn advance(&mut self, now_ns: u64) {
+        both!(self.advance(now_ns))
+    }
     fn mknod(&mut self, parent: NodeId, weight: u32, leaf: bool) -> Result<NodeId> {
         both!(self.mknod(parent, weight, leaf))
     }
@@ -34,6 +37,18 @@ impl Engine for Pair {
     }
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
         both!(self.set_weight(n, weight))
+    }
+    fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()> {
+        both!(self.set_idle(n, idle, weight))
+    }
+    fn set_limit(&mut self, n: NodeId, limit: Option<Limit>) -> Result<()> {
+        both!(self.set_limit(n, limit))
+    }
+    fn release(&mut self) -> Option<u64> {
+        both!(self.release())
+    }
+    fn held(&self, n: NodeId) -> Result<bool> {
+        both!(self.held(n))
     }
     fn setrun(&mut self, leaf: NodeId) -> Result<()> {
         both!(self.setrun(leaf))
@@ -92,20 +107,40 @@ impl Engine for Pair {
     fn unwait(&mut self, th: ThreadId) -> Result<()> {
         both!(self.unwait(th))
     }
+
+    fn take(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.take(th))
+    }
     fn pass(&mut self, leaf: NodeId, passed: Option<NodeId>) -> Result<Option<NodeId>> {
         both!(self.pass(leaf, passed))
     }
     fn restore(&mut self, passed: NodeId) -> Result<Option<NodeId>> {
         both!(self.restore(passed))
     }
-    fn serve(&mut self, th: ThreadId) -> Result<()> {
-        both!(self.serve(th))
+    fn set_servers(&mut self, servers: u32) {
+        self.core.set_servers(servers);
+        self.model.set_servers(servers);
+    }
+    fn serve(&mut self, th: ThreadId, planned_ns: u64) -> Result<()> {
+        both!(self.serve(th, planned_ns))
     }
     fn charge(&mut self, th: ThreadId, length_ns: u64) -> Result<()> {
         both!(self.charge(th, length_ns))
     }
     fn set_thread_weight(&mut self, th: ThreadId, weight: u32) -> Result<()> {
         both!(self.set_thread_weight(th, weight))
+    }
+    fn reserve(&mut self, th: ThreadId, r: Option<Reservation>) -> Result<()> {
+        both!(self.reserve(th, r))
+    }
+    fn set_class(&mut self, th: ThreadId, class: Class) -> Result<()> {
+        both!(self.set_class(th, class))
+    }
+    fn rekey(&mut self, th: ThreadId) -> Result<()> {
+        both!(self.rekey(th))
+    }
+    fn misses(&self, th: ThreadId) -> u64 {
+        both!(self.misses(th))
     }
     fn slice(&self, th: ThreadId) -> Result<u64> {
         both!(self.slice(th))
@@ -115,6 +150,21 @@ impl Engine for Pair {
     }
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
         both!(self.quantum_left(waiting, th, ran_ns))
+    }
+    fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+        both!(self.overtakes(waiting, th, ran_ns))
+    }
+    fn outranks(
+        &self,
+        th: ThreadId,
+        chosen: NodeId,
+        running: ThreadId,
+        ran_ns: u64,
+    ) -> Result<bool> {
+        both!(self.outranks(th, chosen, running, ran_ns))
+    }
+    fn goes_on(&self, th: ThreadId, chosen: NodeId) -> Result<bool> {
+        both!(self.goes_on(th, chosen))
     }
     fn key(&self, th: ThreadId) -> Self::Key {
         let key = (self.core.key(th), self.model.key(th));
@@ -276,6 +326,23 @@ pub fn check_invariants(t: &RawTree) {
     let awake = |h: &&ffi::Node| h.flags & (ffi::LEAF | ffi::RUNNABLE) == ffi::LEAF | ffi::RUNNABLE;
     let leaves = t.node[..t.unused as usize].iter().filter(awake).count();
     assert_eq!(leaves, t.runnable as usize, "runnable leaves");
+    let flagged = |flag| {
+        let nodes = t.node[..t.unused as usize].iter();
+        nodes.filter(|h| h.flags & flag != 0).count() as u32
+    };
+    assert_eq!(flagged(ffi::LIMITED), t.limited, "nodes with a budget");
+    assert_eq!(flagged(ffi::HELD), t.held, "nodes that are held");
+    for n in (1..t.unused as usize).filter(|&n| used(n)) {
+        let (flags, b) = (t.node[n].flags, &t.budget[n]);
+        if flags & ffi::LIMITED != 0 {
+            let most = (b.quota_ns + b.burst_ns) as i64;
+            assert!(b.left_ns <= most, "node {n} has more than quota and burst");
+            let held = flags & ffi::HELD != 0;
+            assert!(held || b.left_ns > 0, "node {n} has used up its budget");
+        } else {
+            assert_eq!(flags & ffi::HELD, 0, "node {n} is held without a budget");
+        }
+    }
     for n in (1..t.unused as usize).filter(|&n| used(n)) {
         let h = &t.node[n];
         let [children, runnable, ready, weights] = counts[n];
@@ -292,12 +359,14 @@ pub fn check_invariants(t: &RawTree) {
                 "node {n}: counters"
             );
             if n != 1 {
+                let held = h.flags & ffi::HELD != 0;
                 assert_eq!(
                     h.flags & ffi::RUNNABLE != 0,
-                    runnable > 0,
+                    runnable > 0 && !held,
                     "node {n}: runnable"
                 );
-                assert_eq!(h.flags & ffi::READY != 0, ready > 0, "node {n}: ready");
+                let is_ready = h.flags & ffi::READY != 0;
+                assert_eq!(is_ready, ready > 0 && !held, "node {n}: ready");
             }
         } else {
             assert!(

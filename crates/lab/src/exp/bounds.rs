@@ -122,7 +122,7 @@ const KINDS: [(Kind, &str); 3] = [
 
 fn run(lab: &Lab) -> Result<Outcome> {
     let length = lab.seconds(45, 120);
-    let found = match lab.sides.contains(&Side::Qlinux) {
+    let found = match lab.wants_side(Side::Qlinux) {
         true => Some(measure(lab, length)?),
         false => None,
     };

@@ -104,8 +104,12 @@ fn run(lab: &Lab) -> Result<Outcome> {
             ]);
         }
         let points = found.iter().map(|all| (0.0, quantile(all, 0.99))).collect();
-        let colour = usize::from(side.dashed());
-        series.push(Series::new(side.label(), colour, side.dashed(), points));
+        series.push(Series::new(
+            side.label(),
+            side.colour(),
+            side.dashed(),
+            points,
+        ));
     }
     let mut claims = Vec::new();
     for (index, (name, ..)) in CASES.iter().enumerate() {

@@ -2,20 +2,32 @@
 //! The experiments, one file each, and what they have in common.
 
 mod bounds;
+mod cyclictest;
+mod depth;
+mod inversion;
 mod latency;
+mod osdi96_10;
+mod osdi96_11;
 mod osdi96_5;
+mod osdi96_7a;
+mod osdi96_7b;
 mod osdi96_8a;
+mod osdi96_8b;
+mod osdi96_9;
 mod pair;
 mod player;
+mod qlinux_13a;
 mod qlinux_5a;
 mod qlinux_5b;
 mod qlinux_5c;
 mod qlinux_6a;
+mod qlinux_6b;
 mod shares;
+mod table4;
 
 use crate::figure::Figure;
-use crate::machine::{Session, Side};
-use crate::manifest::{self, Claim, Manifest};
+use crate::machine::{self, Session, Side};
+use crate::manifest::{self, Claim, Manifest, Target};
 use crate::table::Table;
 use anyhow::{Context, Result};
 use std::fs;
@@ -46,11 +58,23 @@ pub const ALL: &[Experiment] = &[
     qlinux_5b::EXPERIMENT,
     qlinux_5c::EXPERIMENT,
     qlinux_6a::EXPERIMENT,
+    qlinux_6b::EXPERIMENT,
+    qlinux_13a::EXPERIMENT,
+    table4::EXPERIMENT,
     osdi96_5::EXPERIMENT,
+    osdi96_7a::EXPERIMENT,
+    osdi96_7b::EXPERIMENT,
     osdi96_8a::EXPERIMENT,
+    osdi96_8b::EXPERIMENT,
+    osdi96_9::EXPERIMENT,
+    osdi96_10::EXPERIMENT,
+    osdi96_11::EXPERIMENT,
     shares::EXPERIMENT,
+    shares::SEVERAL,
     bounds::EXPERIMENT,
     latency::EXPERIMENT,
+    cyclictest::EXPERIMENT,
+    inversion::EXPERIMENT,
 ];
 
 /// The experiment of that name.
@@ -79,8 +103,8 @@ pub struct Lab {
     pub seed: u64,
     /// Take the paper's durations rather than ones that suffice.
     pub full: bool,
-    /// Which sides to run.
-    pub sides: Vec<Side>,
+    /// The one side to run; without it each experiment runs its own choice of sides.
+    pub side: Option<Side>,
     /// Run only the cases whose name contains this, where an experiment has several.
     pub only: Option<String>,
     /// Revision of the sources, for the manifest.
@@ -91,11 +115,11 @@ pub struct Lab {
 
 impl Lab {
     /// A lab for one experiment.
-    pub fn new(seed: u64, full: bool, sides: Vec<Side>, revision: String) -> Lab {
+    pub fn new(seed: u64, full: bool, side: Option<Side>, revision: String) -> Lab {
         Lab {
             seed,
             full,
-            sides,
+            side,
             only: None,
             revision,
             name: "",
@@ -121,18 +145,38 @@ impl Lab {
         eprintln!("{}: [{seconds:3} s] {text}", self.name);
     }
 
-    /// Runs `part` on each side in turn and returns what it found.
+    /// Is this side asked for?
+    pub fn wants_side(&self, side: Side) -> bool {
+        self.side.is_none_or(|one| one == side)
+    }
+
+    /// Runs `part` under the stock kernel and under QLinux and returns what it found.
     pub fn each_side<T>(&self, part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
+        self.on(&[Side::Stock, Side::Qlinux], part)
+    }
+
+    /// Likewise under the peer too, if there is one.
+    pub fn every_side<T>(&self, part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
+        self.on(&[Side::Stock, Side::Flatcg, Side::Qlinux], part)
+    }
+
+    fn on<T>(&self, usual: &[Side], part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
         let mut found = Sides {
             stock: None,
+            flatcg: None,
             qlinux: None,
         };
-        for &side in &self.sides {
+        for &side in self.side.as_ref().map_or(usual, std::slice::from_ref) {
+            if let Some(reason) = machine::missing(side) {
+                self.say(&reason);
+                continue;
+            }
             let session = Session::enter(side)?;
             let result = Some(part(&session)?);
             session.check()?;
             match side {
                 Side::Stock => found.stock = result,
+                Side::Flatcg => found.flatcg = result,
                 Side::Qlinux => found.qlinux = result,
             }
         }
@@ -178,10 +222,12 @@ impl Lab {
     }
 }
 
-/// Results of both sides, as far as they were run.
+/// Results of the sides, as far as they were run.
 pub struct Sides<T> {
     /// Of the stock kernel.
     pub stock: Option<T>,
+    /// Of the peer.
+    pub flatcg: Option<T>,
     /// Of QLinux.
     pub qlinux: Option<T>,
 }
@@ -189,8 +235,27 @@ pub struct Sides<T> {
 impl<T> Sides<T> {
     /// Those there are, the stock kernel's first.
     pub fn iter(&self) -> impl Iterator<Item = (Side, &T)> {
-        let stock = self.stock.iter().map(|found| (Side::Stock, found));
-        stock.chain(self.qlinux.iter().map(|found| (Side::Qlinux, found)))
+        let all = [
+            (Side::Stock, &self.stock),
+            (Side::Flatcg, &self.flatcg),
+            (Side::Qlinux, &self.qlinux),
+        ];
+        all.into_iter()
+            .filter_map(|(side, found)| Some((side, found.as_ref()?)))
+    }
+
+    /// A claim about QLinux's value, with the others' beside it.
+    pub fn claim(
+        &self,
+        text: &str,
+        unit: &str,
+        target: Target,
+        value: impl Fn(&T) -> f64,
+    ) -> Claim {
+        let of = |found: &Option<T>| found.as_ref().map(&value);
+        Claim::new(text, unit, target, of(&self.qlinux))
+            .stock(of(&self.stock))
+            .flatcg(of(&self.flatcg))
     }
 
     /// A value of each side: QLinux's, then the stock kernel's.
@@ -203,15 +268,25 @@ impl<T> Sides<T> {
 }
 
 impl Side {
-    /// Stock results are drawn dashed.
+    /// What QLinux is compared with is drawn dashed.
     fn dashed(self) -> bool {
-        self == Side::Stock
+        self != Side::Qlinux
+    }
+
+    /// Where a side has a colour of its own.
+    fn colour(self) -> usize {
+        match self {
+            Side::Qlinux => 0,
+            Side::Stock => 1,
+            Side::Flatcg => 2,
+        }
     }
 
     /// As legends name it.
     fn label(self) -> &'static str {
         match self {
             Side::Stock => "stock Linux",
+            Side::Flatcg => "scx_flatcg",
             Side::Qlinux => "QLinux",
         }
     }

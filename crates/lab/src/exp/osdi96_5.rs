@@ -49,6 +49,7 @@ fn spread(loops: &Loops) -> f64 {
 fn leaves(side: Side) -> &'static [(&'static str, &'static str)] {
     match side {
         Side::Stock => &[("ts", "stock Linux")],
+        Side::Flatcg => &[("ts", "scx_flatcg")],
         Side::Qlinux => &[("ts", "QLinux, leaf ts"), ("sfq", "QLinux, leaf sfq")],
     }
 }
@@ -79,10 +80,10 @@ fn run(lab: &Lab) -> Result<Outcome> {
                 ]);
             }
             let points = loops.iter().map(|&count| (0.0, count as f64)).collect();
-            let colour = if side == Side::Stock {
-                1
+            let colour = if name.ends_with("ts") {
+                3
             } else {
-                2 * usize::from(name.ends_with("ts"))
+                side.colour()
             };
             series.push(Series::new(name, colour, side.dashed(), points));
         }

@@ -27,11 +27,23 @@ pub struct Player {
 impl Player {
     /// Starts the film in class `path`, over and over, in real time.
     pub fn start(classes: &Classes, path: &str) -> Result<Player> {
+        let show = ["-vf", SCREEN, "-filter_threads", "1"];
+        Player::start_with(classes, path, &["-re"], &show)
+    }
+
+    /// Starts decoding the film in class `path`, over and over, as fast as it can.
+    pub fn start_decoding(classes: &Classes, path: &str) -> Result<Player> {
+        Player::start_with(classes, path, &["-stream_loop", "-1"], &[])
+    }
+
+    fn start_with(classes: &Classes, path: &str, input: &[&str], show: &[&str]) -> Result<Player> {
         let mut command = Command::new("ffmpeg");
         command
             .args(["-nostdin", "-nostats", "-hide_banner", "-loglevel", "error"])
-            .args(["-re", "-threads", "1", "-i", FILM])
-            .args(["-vf", SCREEN, "-filter_threads", "1", "-an", "-f", "null"])
+            .args(input)
+            .args(["-threads", "1", "-i", FILM])
+            .args(show)
+            .args(["-an", "-f", "null"])
             .args(["-progress", "pipe:1", "-stats_period", "0.1", "-"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
@@ -92,9 +104,34 @@ impl Player {
         Ok(())
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Frames decoded until `time_ns`, between two reports in proportion to the time.
+    pub fn frames_at(&self, time_ns: u64) -> f64 {
+        frames_at(&self.reports, time_ns)
+    }
+
     /// Frames per second between the first and the last report since `from_ns`.
     pub fn rate(&self, from_ns: u64) -> f64 {
         rate(&self.reports, from_ns)
+    }
+}
+
+fn frames_at(reports: &[(u64, u64)], time_ns: u64) -> f64 {
+    let after = reports.partition_point(|report| report.0 < time_ns);
+    match (
+        after.checked_sub(1).map(|at| reports[at]),
+        reports.get(after),
+    ) {
+        (Some(a), Some(b)) => {
+            let part = (time_ns - a.0) as f64 / (b.0 - a.0) as f64;
+            a.1 as f64 + part * (b.1 - a.1) as f64
+        }
+        (None, Some(first)) => first.1 as f64,
+        (last, None) => last.map_or(0.0, |last| last.1 as f64),
     }
 }
 
@@ -111,6 +148,13 @@ fn rate(reports: &[(u64, u64)], from_ns: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn frames_between_reports() {
+        let reports = [(10, 0), (20, 5), (40, 25)];
+        let at = [5, 10, 15, 20, 30, 50].map(|time| super::frames_at(&reports, time));
+        assert_eq!(at, [0.0, 0.0, 2.5, 5.0, 15.0, 25.0]);
+    }
+
     #[test]
     fn rate_between_reports() {
         let reports = [(0, 0), (1_000_000_000, 20), (3_000_000_000, 70)];

@@ -107,8 +107,12 @@ fn run(lab: &Lab) -> Result<Outcome> {
             ]);
         }
         let points = samples.iter().map(kept).collect();
-        let colour = usize::from(side.dashed());
-        series.push(Series::new(side.label(), colour, side.dashed(), points));
+        series.push(Series::new(
+            side.label(),
+            side.colour(),
+            side.dashed(),
+            points,
+        ));
     }
     let faster = sides.both(|samples| judge(samples, phases).0);
     let up = sides.both(|samples| judge(samples, phases).1);

@@ -81,6 +81,7 @@ fn layouts(side: Side) -> &'static [(&'static str, Layout)] {
             ("stock Linux", Layout::Flat),
             ("stock Linux, the same cgroups", Layout::Classes),
         ],
+        Side::Flatcg => &[("scx_flatcg", Layout::Classes)],
         Side::Qlinux => &[("QLinux", Layout::Classes)],
     }
 }
@@ -137,9 +138,8 @@ fn run(lab: &Lab) -> Result<Outcome> {
             }
             let line = points.iter().map(|p| (p.competitors as f64, p.rate));
             let colour = match (side, *name) {
-                (Side::Qlinux, _) => 0,
-                (_, "stock Linux") => 1,
-                _ => 4,
+                (Side::Stock, "stock Linux, the same cgroups") => 4,
+                _ => side.colour(),
             };
             series.push(Series::new(name, colour, side.dashed(), line.collect()));
         }

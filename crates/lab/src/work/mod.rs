@@ -4,8 +4,10 @@
 //! Each counts its progress in a [`Counter`] file and runs until it is ended,
 //! so that whoever measures chooses the stretch of steady state.
 
+mod calls;
 mod dhry;
 mod inf;
+mod lock;
 mod timed;
 
 use crate::counter::Counter;
@@ -68,6 +70,18 @@ pub enum Work {
         #[arg(long, value_parser = parse_duration, default_value = "10ms")]
         period: Duration,
     },
+    /// Like sleeper, but leave no period out; log when each began and was done, after its time
+    Rounds {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// CPU time of each period
+        #[arg(long, value_parser = parse_duration, default_value = "10ms")]
+        run: Duration,
+        /// Length of a period
+        #[arg(long, value_parser = parse_duration, default_value = "60ms")]
+        period: Duration,
+    },
     /// Run and sleep for random times
     Burst {
         /// Counter and threads
@@ -83,15 +97,46 @@ pub enum Work {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Take mutexes that other processes take too; log how long it took to get them
+    Lock {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// Files with the mutexes, in the order they are taken
+        #[arg(long, required = true, value_name = "FILE")]
+        take: Vec<PathBuf>,
+        /// CPU time for which they are held
+        #[arg(long, value_parser = parse_duration, default_value = "1ms")]
+        hold: Duration,
+        /// Time asleep before the next round
+        #[arg(long, value_parser = parse_duration, default_value = "1ms")]
+        pause: Duration,
+        /// Of the mutexes
+        #[command(flatten)]
+        kind: lock::Kind,
+    },
     /// Start processes that end at once, one after the other in each thread
     Forkstorm(Common),
+    /// Start processes that become another program, which ends at once
+    Exec(Common),
+    /// Send a word through a pipe to another process and wait for its answer
+    Pipe(Common),
+    /// Send a UDP packet of a word to another process and wait for its answer
+    Udp(Common),
+    /// Create an empty file in memory and delete it
+    Files(Common),
 }
 
 impl Work {
     fn common(&self) -> Common {
         match self {
             Work::Inf(common) | Work::Dhry(common) | Work::Forkstorm(common) => common.clone(),
-            Work::Sleeper { common, .. } | Work::Burst { common, .. } => common.clone(),
+            Work::Exec(common) | Work::Pipe(common) => common.clone(),
+            Work::Udp(common) | Work::Files(common) => common.clone(),
+            Work::Sleeper { common, .. }
+            | Work::Burst { common, .. }
+            | Work::Lock { common, .. } => common.clone(),
+            Work::Rounds { common, .. } => common.clone(),
             Work::Threads { n, counter } => Common {
                 counter: counter.clone(),
                 threads: *n,
@@ -102,21 +147,37 @@ impl Work {
     /// Entries of the log: a sleeper's latencies, for up to some minutes.
     fn log_capacity(&self) -> usize {
         match self {
-            Work::Sleeper { .. } => 1 << 16,
+            Work::Sleeper { .. } | Work::Rounds { .. } | Work::Lock { .. } => 1 << 16,
             _ => 0,
         }
     }
 
-    fn run_thread(&self, counter: &Counter, slot: usize) {
+    /// The mutexes it takes.
+    fn mutexes(&self) -> Result<Vec<lock::Mutex>> {
+        match self {
+            Work::Lock { take, kind, .. } => {
+                take.iter().map(|p| lock::Mutex::open(p, *kind)).collect()
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn run_thread(&self, counter: &Counter, mutexes: &[lock::Mutex], slot: usize) {
         let count = counter.slot(slot);
         match self {
             Work::Inf(_) | Work::Threads { .. } => inf::run(count),
             Work::Dhry(_) => dhry::run(count),
             Work::Sleeper { run, period, .. } => timed::sleeper(counter, count, *run, *period),
+            Work::Rounds { run, period, .. } => timed::rounds(counter, count, *run, *period),
             Work::Burst {
                 run, sleep, seed, ..
             } => timed::burst(count, *run, *sleep, seed.wrapping_add(slot as u64)),
+            Work::Lock { hold, pause, .. } => lock::run(counter, count, mutexes, *hold, *pause),
             Work::Forkstorm(_) => timed::forkstorm(count),
+            Work::Exec(_) => calls::exec(count),
+            Work::Pipe(_) => calls::pipe(count),
+            Work::Udp(_) => calls::udp(count),
+            Work::Files(common) => calls::files(count, &common.counter.with_extension("made")),
         }
     }
 }
@@ -126,17 +187,18 @@ pub fn run(work: &Work) -> Result<()> {
     sys::die_with_parent();
     sys::wake_exactly();
     let common = work.common();
+    let mutexes = work.mutexes()?;
     let counter = Counter::create(&common.counter, common.threads.max(1), work.log_capacity())?;
     thread::scope(|scope| {
         for slot in 1..common.threads {
-            let counter = &counter;
+            let (counter, mutexes) = (&counter, &mutexes);
             thread::Builder::new()
                 .name(format!("work-{slot}"))
                 .stack_size(256 << 10)
-                .spawn_scoped(scope, move || work.run_thread(counter, slot))
+                .spawn_scoped(scope, move || work.run_thread(counter, mutexes, slot))
                 .with_context(|| format!("thread {slot} of {} was refused", common.threads))?;
         }
-        work.run_thread(&counter, 0);
+        work.run_thread(&counter, &mutexes, 0);
         Ok(())
     })
 }

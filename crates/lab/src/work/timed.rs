@@ -11,7 +11,7 @@ use std::time::Duration;
 const BETWEEN_LOOKS: u32 = 20;
 
 /// Works until the thread has had `cpu` more CPU time.
-fn work_for(count: &AtomicU64, cpu: Duration) {
+pub fn work_for(count: &AtomicU64, cpu: Duration) {
     let end = sys::thread_cpu_ns() + cpu.as_nanos() as u64;
     while sys::thread_cpu_ns() < end {
         for _ in 0..BETWEEN_LOOKS {
@@ -32,6 +32,20 @@ pub fn sleeper(counter: &Counter, count: &AtomicU64, run: Duration, period: Dura
         // A period that overran is left out, as a player leaves out a frame.
         let missed = sys::now_ns().saturating_sub(wake) / period;
         wake += (missed + 1) * period;
+    }
+}
+
+/// Works for `run` in every period and logs, in nanoseconds after the period's beginning, when it
+/// was served and when it was done. One that is late begins the next at once.
+pub fn rounds(counter: &Counter, count: &AtomicU64, run: Duration, period: Duration) {
+    let period = (period.as_nanos() as u64).max(1);
+    let mut wake = sys::now_ns() + period;
+    loop {
+        sys::sleep_until(wake);
+        counter.log(sys::now_ns() - wake);
+        work_for(count, run);
+        counter.log(sys::now_ns() - wake);
+        wake += period;
     }
 }
 

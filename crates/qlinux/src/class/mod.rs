@@ -12,9 +12,11 @@ pub use show::{show, Shown};
 use crate::cgroup::{Hierarchy, Kind};
 use crate::cpu::Running;
 use crate::intf::{CtlClass, CtlThread, WEIGHT_NICE};
+use crate::reserve::Param;
 use crate::undo::Undo;
-use crate::{ClassPath, Error, Leaf, Lock, Result, Weight};
+use crate::{Burst, ClassPath, Error, Leaf, Lock, Max, Result, Weight};
 use ending::patiently;
+use std::collections::HashMap;
 
 /// What classes need of the scheduler.
 pub trait Scheduler {
@@ -24,6 +26,10 @@ pub trait Scheduler {
     fn set_leaf(&self, cgroup_id: u64, leaf: Leaf) -> Result<()>;
     /// A thread's place and weight; `set` changes it first (0: no).
     fn thread(&self, tid: i32, set: u32) -> Result<CtlThread>;
+    /// Changes what a thread is promised.
+    fn set_param(&self, tid: i32, param: &Param) -> Result<CtlThread>;
+    /// Processors that each class is entitled to now, by path.
+    fn entitled(&self) -> Result<HashMap<String, f64>>;
 }
 
 impl Scheduler for Running {
@@ -37,6 +43,14 @@ impl Scheduler for Running {
 
     fn thread(&self, tid: i32, set: u32) -> Result<CtlThread> {
         Running::thread(self, tid, set)
+    }
+
+    fn set_param(&self, tid: i32, param: &Param) -> Result<CtlThread> {
+        Running::set_param(self, tid, param)
+    }
+
+    fn entitled(&self) -> Result<HashMap<String, f64>> {
+        crate::view::entitled()
     }
 }
 
@@ -56,6 +70,19 @@ pub struct Settings {
     pub weight: Option<Weight>,
     /// The scheduler of its own threads.
     pub leaf: Option<Leaf>,
+    /// The most it may have.
+    pub max: Option<Max>,
+    /// What it may keep of earlier quotas.
+    pub burst: Option<Burst>,
+    /// Whether it gets only what its siblings leave.
+    pub idle: Option<bool>,
+}
+
+impl Settings {
+    fn among_siblings(&self) -> bool {
+        let limited = self.max.is_some() || self.burst.is_some();
+        self.weight.is_some() || limited || self.idle.is_some()
+    }
 }
 
 /// How a class is created.
@@ -229,9 +256,9 @@ impl<S: Scheduler> Classes<S> {
         settings: &Settings,
         undo: &mut Undo<'a>,
     ) -> Result<()> {
-        if path.is_root() && settings.weight.is_some() {
+        if path.is_root() && settings.among_siblings() {
             return Err(Error::Root {
-                what: "have a weight",
+                what: "have a weight or a limit",
             });
         }
         let before = self.node(path)?;
@@ -242,14 +269,59 @@ impl<S: Scheduler> Classes<S> {
                 drop(Leaf::from_number(before.policy).map(|old| self.scheduler.set_leaf(id, old)))
             });
         }
+        self.limit(path, settings, undo)?;
         if let Some(weight) = settings.weight {
             self.fs.set_weight(path, weight)?;
         }
         Ok(())
     }
 
+    /// The kernel never lets the burst be longer than the quota, so one that is in the way of a
+    /// new quota goes first.
+    fn limit<'a>(
+        &'a self,
+        path: &ClassPath,
+        settings: &Settings,
+        undo: &mut Undo<'a>,
+    ) -> Result<()> {
+        let fs = &self.fs;
+        if settings.max.is_some() || settings.burst.is_some() {
+            let (max, burst, at) = (fs.max(path), fs.burst(path), path.clone());
+            undo.push(move || {
+                let _ = fs.set_burst(&at, Burst(0));
+                drop(max.map(|max| fs.set_max(&at, max)));
+                drop(burst.map(|burst| fs.set_burst(&at, burst)));
+            });
+        }
+        if let Some(max) = settings.max {
+            if settings.burst.is_some() {
+                fs.set_burst(path, Burst(0))?;
+            }
+            fs.set_max(path, max)?;
+        }
+        if let Some(burst) = settings.burst {
+            fs.set_burst(path, burst)?;
+        }
+        if let Some(idle) = settings.idle {
+            let (before, at) = (fs.idle(path), path.clone());
+            undo.push(move || drop(before.map(|idle| fs.set_idle(&at, idle))));
+            fs.set_idle(path, idle)?;
+        }
+        Ok(())
+    }
+
     /// Changes the weight of one thread of a class.
     pub fn set_thread(&self, path: &ClassPath, tid: i32, weight: ThreadWeight) -> Result<()> {
+        self.require_member(path, tid)?;
+        let number = match weight {
+            ThreadWeight::Fixed(weight) => weight.get(),
+            ThreadWeight::Nice => WEIGHT_NICE,
+        };
+        self.scheduler.thread(tid, number).map(drop)
+    }
+
+    /// The thread must belong to the class.
+    pub fn require_member(&self, path: &ClassPath, tid: i32) -> Result<()> {
         self.fs.require(path)?;
         let id = self.node(path)?.cgroup_id;
         let now = self.scheduler.thread(tid, 0)?;
@@ -264,11 +336,7 @@ impl<S: Scheduler> Classes<S> {
                 path: path.to_string(),
             });
         }
-        let number = match weight {
-            ThreadWeight::Fixed(weight) => weight.get(),
-            ThreadWeight::Nice => WEIGHT_NICE,
-        };
-        self.scheduler.thread(tid, number).map(drop)
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::Scheduler;
 use crate::cgroup::{Hierarchy, Kind};
-use crate::{ClassPath, Leaf, Result};
+use crate::{ClassPath, Leaf, Max, Result};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -20,7 +20,8 @@ pub struct Shown {
     pub kind: Kind,
     /// Scheduler of its own threads.
     pub leaf: Option<Leaf>,
-    /// What it is entitled to now, in processors; 0 while nothing in it is runnable.
+    /// What it is entitled to now, in processors, and can use; 0 while nothing in it is
+    /// runnable.
     pub entitled_cpus: Option<f64>,
     /// What it received during the interval, in processors.
     pub received_cpus: Option<f64>,
@@ -32,6 +33,18 @@ pub struct Shown {
     pub threads: usize,
     /// Those of them that are runnable.
     pub runnable: Option<u32>,
+    /// Deadlines of its own threads that passed unmet, where its leaf scheduler counts them.
+    pub misses: Option<u64>,
+    /// The most it may have (`cpu.max`); the root has no limit.
+    pub max: Option<Max>,
+    /// Of earlier quotas it may keep that much, in microseconds.
+    pub burst_us: Option<u64>,
+    /// It gets only what its siblings leave.
+    pub idle: Option<bool>,
+    /// How often it has used up its quota.
+    pub throttled: Option<u64>,
+    /// For how long it was not served because of that.
+    pub throttled_ns: Option<u64>,
     /// It has no node of its own: its threads are scheduled as its ancestor's.
     pub shared: bool,
 }
@@ -71,7 +84,8 @@ fn snapshot<S: Scheduler>(
     scheduler: Option<&S>,
     from: &ClassPath,
 ) -> Result<Vec<(Shown, Instant)>> {
-    let look = |path| one(fs, scheduler, path).map(|class| (class, Instant::now()));
+    let entitled = scheduler.map_or(Ok(HashMap::new()), Scheduler::entitled)?;
+    let look = |path| one(fs, scheduler, &entitled, path).map(|class| (class, Instant::now()));
     let mut all = depth_first(fs, from)
         .into_iter()
         .map(look)
@@ -91,7 +105,12 @@ fn depth_first(fs: &Hierarchy, from: &ClassPath) -> Vec<ClassPath> {
     found
 }
 
-fn one<S: Scheduler>(fs: &Hierarchy, scheduler: Option<&S>, path: ClassPath) -> Result<Shown> {
+fn one<S: Scheduler>(
+    fs: &Hierarchy,
+    scheduler: Option<&S>,
+    entitled: &HashMap<String, f64>,
+    path: ClassPath,
+) -> Result<Shown> {
     let node = match (scheduler, fs.id(&path)) {
         (Some(scheduler), Ok(id)) => scheduler.class(id)?,
         _ => None,
@@ -102,12 +121,18 @@ fn one<S: Scheduler>(fs: &Hierarchy, scheduler: Option<&S>, path: ClassPath) -> 
         weight: fs.weight(&path).map(|w| w.get()),
         kind: fs.kind(&path),
         leaf: own.and_then(|n| Leaf::from_number(n.policy)),
-        entitled_cpus: own.map(|n| n.share_ppb as f64 / 1e9),
+        entitled_cpus: own.map(|_| entitled.get(path.as_str()).copied().unwrap_or(0.0)),
         received_cpus: None,
         served_ns: own.map(|n| n.served_ns),
         own_ns: own.map(|n| n.own_ns),
         threads: fs.threads(&path).map_or(0, |t| t.len()),
         runnable: own.map(|n| n.runnable),
+        misses: own.map(|n| n.misses),
+        max: fs.max(&path),
+        burst_us: fs.burst(&path).map(|b| b.0),
+        idle: fs.idle(&path),
+        throttled: own.map(|n| n.throttled),
+        throttled_ns: own.map(|n| n.throttled_ns),
         shared,
         path,
     })

@@ -13,6 +13,7 @@ use std::time::Duration;
 struct Table {
     leaves: RefCell<HashMap<u64, u32>>,
     threads: RefCell<HashMap<i32, (u64, u32)>>,
+    params: RefCell<Vec<(i32, Param)>>,
     full: Cell<bool>,
     refuse_leaf: Cell<bool>,
 }
@@ -52,6 +53,16 @@ impl Scheduler for Table {
             weight: *weight,
             ..CtlThread::zeroed()
         })
+    }
+
+    fn set_param(&self, tid: i32, param: &Param) -> Result<CtlThread> {
+        let now = self.thread(tid, 0)?;
+        self.params.borrow_mut().push((tid, *param));
+        Ok(now)
+    }
+
+    fn entitled(&self) -> Result<HashMap<String, f64>> {
+        Ok(HashMap::from([("/a".into(), 1.5)]))
     }
 }
 
@@ -108,6 +119,7 @@ fn failed_add_is_undone() {
         settings: Settings {
             weight: Some(Weight::DEFAULT),
             leaf: leaf("rr"),
+            ..Settings::default()
         },
         parents: true,
         ..New::default()
@@ -141,6 +153,7 @@ fn set_is_undone_too() {
             &Settings {
                 weight: Some(Weight::new(300).unwrap()),
                 leaf: leaf("rr"),
+                ..Settings::default()
             },
         )
         .unwrap();
@@ -151,6 +164,7 @@ fn set_is_undone_too() {
     let settings = Settings {
         weight: Some(Weight::DEFAULT),
         leaf: leaf("fifo"),
+        ..Settings::default()
     };
     assert!(matches!(
         b.classes.set(&a, &settings),
@@ -242,6 +256,8 @@ fn shown_in_order_with_and_without_a_scheduler() {
         (Some(100), 2, leaf("ts"))
     );
     assert_eq!(shown[1].received_cpus, Some(0.0));
+    let entitled: Vec<_> = shown.iter().map(|s| s.entitled_cpus).collect();
+    assert_eq!(entitled, [0.0, 1.5, 0.0, 0.0, 0.0].map(Some));
     let shown = show::<Table>(&b.fake.fs, None, &path("/a"), None).unwrap();
     assert_eq!(
         (shown.len(), shown[0].leaf, shown[0].served_ns),

@@ -5,7 +5,7 @@ mod object;
 mod pins;
 mod running;
 
-pub use running::{Constants, Running};
+pub use running::{Constants, Running, Tree};
 
 use crate::intf;
 use crate::{check, Error, Lock, Result};
@@ -22,7 +22,12 @@ const NAME: &str = "hsfq";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Programs that answer user space, pinned under their own names.
-const PROGRAMS: [&str; 3] = ["hsfq_ctl_class", "hsfq_ctl_policy", "hsfq_ctl_thread"];
+const PROGRAMS: [&str; 4] = [
+    "hsfq_ctl_class",
+    "hsfq_ctl_policy",
+    "hsfq_ctl_thread",
+    "hsfq_ctl_tree",
+];
 
 /// How to start.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +36,8 @@ pub struct Options {
     pub trace_bytes: Option<u64>,
     /// End the H-SFQ that runs, if one does, and start this one.
     pub replace: bool,
+    /// Blocked threads keep their weight to themselves.
+    pub no_lending: bool,
 }
 
 /// Whether the scheduler runs.
@@ -77,6 +84,19 @@ pub struct Totals {
     pub trace_lost: u64,
 }
 
+/// Loans of weight, to threads that hold what others wait for.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Lending {
+    /// A thread was blocked, and its weight lent to who blocked it.
+    pub loans: u64,
+    /// It was given back.
+    pub returned: u64,
+    /// Of the loans, to a thread that was blocked itself and lent them on.
+    pub chained: u64,
+    /// Times that a thread was served in another class, that of a lender.
+    pub guests: u64,
+}
+
 /// Everything `qlinux status` tells of the CPU.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Status {
@@ -92,6 +112,8 @@ pub struct Status {
     pub ended: Option<Ending>,
     /// What it counted.
     pub totals: Option<Totals>,
+    /// Loans of weight; `None`: no weight is lent.
+    pub lending: Option<Lending>,
     /// Name of another sched_ext scheduler that runs.
     pub other: Option<String>,
     /// What an interrupted command left behind, cleared by the next `up` or `down`.
@@ -169,6 +191,7 @@ pub fn status() -> Result<Status> {
         trace: false,
         ended: None,
         totals: None,
+        lending: None,
         other: other_scheduler(),
         leftovers: false,
         programs: Vec::new(),
@@ -197,6 +220,7 @@ pub fn status() -> Result<Status> {
         status.interface = constants.as_ref().map(|c| c.version);
         status.trace = constants.is_some_and(|c| c.trace);
         status.totals = running.totals();
+        status.lending = running.lending();
         status.ended = ending;
     }
     Ok(status)
@@ -261,6 +285,7 @@ fn settings(options: &Options) -> Result<object::Settings> {
         cpus: cpus as u32,
         timer: !check::preempt_rt(),
         trace_bytes,
+        lending: !options.no_lending,
     })
 }
 
@@ -290,7 +315,7 @@ fn make_room(replace: bool) -> Result<Option<Ending>> {
 }
 
 fn start(settings: &object::Settings) -> Result<()> {
-    let mut object = object::load(settings)?;
+    let mut object = load(settings)?;
     let pinned = |path: &Path, e: libbpf_rs::Error| Error::Bpf {
         doing: "pinning",
         path: path.to_path_buf(),
@@ -303,6 +328,7 @@ fn start(settings: &object::Settings) -> Result<()> {
             "hsfq_trace" => pins::TRACE,
             "timers" => pins::TIMERS,
             "rescue_timer" => pins::RESCUE_TIMER,
+            "limit_timer" => pins::LIMIT_TIMER,
             _ if name.ends_with(".bss") => pins::BSS,
             _ if name.ends_with(".rodata") => pins::RODATA,
             _ => continue,
@@ -317,9 +343,40 @@ fn start(settings: &object::Settings) -> Result<()> {
             program.pin(&path).map_err(|e| pinned(&path, e))?;
         }
     }
+    watch(&mut object)?;
     let mut link = attach(&mut object)?;
     let path = pins::path(pins::LINK);
     link.pin(&path).map_err(|e| pinned(&path, e))
+}
+
+/// A kernel in which nobody can be watched waiting schedules without loans.
+fn load(settings: &object::Settings) -> Result<libbpf_rs::Object> {
+    let without = object::Settings {
+        lending: false,
+        ..*settings
+    };
+    object::load(settings).or_else(|e| match settings.lending {
+        true => object::load(&without).map_err(|_| e),
+        false => Err(e),
+    })
+}
+
+/// Watches who waits for whom. The pins of these links go with the others.
+fn watch(object: &mut libbpf_rs::Object) -> Result<()> {
+    for program in object.progs_mut() {
+        if !object::lends(program.name()) || !program.autoload() {
+            continue;
+        }
+        let path = pins::path(&program.name().to_string_lossy());
+        let refuse = |e: libbpf_rs::Error| Error::Bpf {
+            doing: "pinning",
+            path: path.clone(),
+            why: format!("{e:#}"),
+        };
+        let mut link = program.attach().map_err(refuse)?;
+        link.pin(&path).map_err(refuse)?;
+    }
+    Ok(())
 }
 
 /// The kernel reports some faults of the start only through ops.exit.
@@ -370,6 +427,17 @@ fn seconds(time: SystemTime) -> f64 {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs_f64()
+}
+
+impl From<intf::Lending> for Lending {
+    fn from(l: intf::Lending) -> Lending {
+        Lending {
+            loans: l.loans,
+            returned: l.returned,
+            chained: l.chained,
+            guests: l.guests,
+        }
+    }
 }
 
 impl From<intf::Totals> for Totals {

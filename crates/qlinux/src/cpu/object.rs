@@ -7,6 +7,7 @@ use libbpf_rs::btf::{types::DataSec, Btf};
 use libbpf_rs::{
     AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
 };
+use std::ffi::OsStr;
 use std::sync::Mutex;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu.bpf.o"));
@@ -38,6 +39,8 @@ pub struct Settings {
     pub timer: bool,
     /// Size of the trace; a power of two and multiple of the page size.
     pub trace_bytes: Option<u32>,
+    /// With the programs that watch who waits for whom.
+    pub lending: bool,
 }
 
 /// Loads the object: verified and in the kernel, attached to nothing.
@@ -64,6 +67,11 @@ pub fn load(settings: &Settings) -> Result<Object> {
         };
         done.map_err(refuse)?;
     }
+    for mut program in open.progs_mut() {
+        if settings.lending && lends(program.name()) {
+            program.set_autoload(true);
+        }
+    }
     open.load().map_err(|e| {
         if e.kind() == libbpf_rs::ErrorKind::PermissionDenied && !nix::unistd::geteuid().is_root() {
             return Error::Privilege {
@@ -73,6 +81,11 @@ pub fn load(settings: &Settings) -> Result<Object> {
         }
         refuse(e)
     })
+}
+
+/// Is it the name of a program that watches who waits for whom?
+pub fn lends(program: &OsStr) -> bool {
+    program.as_encoded_bytes().starts_with(b"lend_")
 }
 
 /// The verifier's complaint is on the line before its statistics.
@@ -139,7 +152,8 @@ fn set_constants(
     };
     set("nr_cpus", &settings.cpus.to_ne_bytes())?;
     set("use_timer", &[settings.timer.into()])?;
-    set("trace_on", &[settings.trace_bytes.is_some().into()])
+    set("trace_on", &[settings.trace_bytes.is_some().into()])?;
+    set("lending_on", &[settings.lending.into()])
 }
 
 /// What the scheduler left when it ended before its pins were made.

@@ -25,6 +25,7 @@ pub const TRACE: &str = "trace";
 /// The kernel cancels the timers of a map that only programs hold on to.
 pub const TIMERS: &str = "timers";
 pub const RESCUE_TIMER: &str = "rescue_timer";
+pub const LIMIT_TIMER: &str = "limit_timer";
 
 /// Path of a pin.
 pub fn path(name: &str) -> PathBuf {

@@ -2,8 +2,11 @@
 //! The scheduler that was started, through its pins.
 
 use super::object::{offset, variables, Offsets};
-use super::{orderly, pins, seconds, Ending, Totals};
-use crate::intf::{self, CgroupNodes, CtlClass, CtlPolicy, CtlThread, End, Plain};
+use super::{orderly, pins, seconds, Ending, Lending, Totals};
+use crate::intf::{
+    self, CgroupNodes, ClassRecord, CtlClass, CtlPolicy, CtlThread, CtlTree, End, Plain,
+};
+use crate::reserve::Param;
 use crate::{Error, Leaf, Result};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Program};
@@ -19,12 +22,26 @@ pub struct Constants {
     pub version: u32,
     /// It writes a trace.
     pub trace: bool,
+    /// Blocked threads lend their weight.
+    pub lending: bool,
 }
 
 /// A scheduler with pins: running, or ended by the kernel.
 pub struct Running {
     link: Link,
+    /// Its global variables, held: once its pins are gone they still tell how it ended.
+    bss: Option<MapHandle>,
+    rodata: Option<MapHandle>,
     layout: OnceCell<Layout>,
+}
+
+/// What [`Running::tree`] found.
+#[derive(Default)]
+pub struct Tree {
+    /// When each was looked at, in ns of CLOCK_MONOTONIC, and what it was like.
+    pub leaves: Vec<(u64, ClassRecord)>,
+    /// Leaf of the calling thread, 0 if it is not scheduled by H-SFQ.
+    pub caller: u32,
 }
 
 /// Where the global variables are, by the account that the loaded object
@@ -76,6 +93,8 @@ impl Running {
         match Link::open(path) {
             Ok(link) => Ok(Running {
                 link,
+                bss: open_map(pins::BSS).ok(),
+                rodata: open_map(pins::RODATA).ok(),
                 layout: OnceCell::new(),
             }),
             Err(e) if e.kind() == libbpf_rs::ErrorKind::NotFound => Err(Error::NotLoaded),
@@ -92,7 +111,7 @@ impl Running {
 
     /// How it ended; `None` while it runs.
     pub fn ending(&self) -> Option<Ending> {
-        let end: End = self.global(pins::BSS, "hsfq_end")?;
+        let end: End = self.variable("hsfq_end")?;
         (end.kind != 0).then(|| Running::describe(&end))
     }
 
@@ -118,15 +137,29 @@ impl Running {
 
     /// What it counted.
     pub fn totals(&self) -> Option<Totals> {
-        self.global::<intf::Totals>(pins::BSS, "hsfq_totals")
+        self.variable::<intf::Totals>("hsfq_totals")
             .map(Totals::from)
+    }
+
+    /// The loans it counted; `None` while no weight is lent.
+    pub fn lending(&self) -> Option<Lending> {
+        self.constants().filter(|c| c.lending)?;
+        self.variable::<intf::Lending>("hsfq_lending")
+            .map(Lending::from)
     }
 
     /// What was set when it was loaded.
     pub fn constants(&self) -> Option<Constants> {
-        let version = self.global::<U32>(pins::RODATA, "intf_version")?.0;
-        let trace = self.global::<U8>(pins::RODATA, "trace_on")?.0 != 0;
-        Some(Constants { version, trace })
+        let version = self.constant::<U32>("intf_version")?.0;
+        let trace = self.constant::<U8>("trace_on")?.0 != 0;
+        let lending = self
+            .constant::<U8>("lending_on")
+            .is_some_and(|on| on.0 != 0);
+        Some(Constants {
+            version,
+            trace,
+            lending,
+        })
     }
 
     /// What the scheduler knows of the cgroup with this id; `None`: it has no node.
@@ -143,6 +176,22 @@ impl Running {
                 format!("cgroup {cgroup_id}"),
                 errno,
             )),
+        }
+    }
+
+    /// The whole tree, leaf by leaf, in the order of their indices.
+    pub fn tree(&self) -> Result<Tree> {
+        let mut tree = Tree::default();
+        let mut part = CtlTree::zeroed();
+        loop {
+            call("hsfq_ctl_tree", &mut part)?
+                .map_err(|errno| refused("hsfq_ctl_tree", "the tree".into(), errno))?;
+            let records = part.record.iter().take(part.count as usize);
+            tree.leaves.extend(records.map(|r| (part.time_ns, *r)));
+            tree.caller = part.caller;
+            if part.from == 0 {
+                return Ok(tree);
+            }
         }
     }
 
@@ -164,6 +213,33 @@ impl Running {
             set_weight: set,
             ..CtlThread::zeroed()
         };
+        match call("hsfq_ctl_thread", &mut thread)? {
+            Ok(()) => Ok(thread),
+            Err(Errno::ESRCH) => Err(Error::NoThread { tid }),
+            Err(errno) => Err(refused("hsfq_ctl_thread", format!("thread {tid}"), errno)),
+        }
+    }
+
+    /// Changes what a thread is promised.
+    pub fn set_param(&self, tid: i32, param: &Param) -> Result<CtlThread> {
+        let mut thread = CtlThread {
+            tid,
+            ..CtlThread::zeroed()
+        };
+        match param {
+            Param::Reservation(reservation) => {
+                thread.set = intf::SET_RESERVATION;
+                if let Some(r) = reservation {
+                    thread.cost_ns = r.cost_ns;
+                    thread.period_ns = r.period_ns;
+                    thread.deadline_ns = r.deadline_ns;
+                }
+            }
+            Param::Priority(priority) => {
+                thread.set = intf::SET_CLASS;
+                (thread.class, thread.priority) = priority.numbers();
+            }
+        }
         match call("hsfq_ctl_thread", &mut thread)? {
             Ok(()) => Ok(thread),
             Err(Errno::ESRCH) => Err(Error::NoThread { tid }),
@@ -203,19 +279,18 @@ impl Running {
         })
     }
 
-    fn global<T: Plain>(&self, pin: &str, name: &str) -> Option<T> {
-        let layout = self.layout();
-        let offsets = if pin == pins::BSS {
-            &layout.bss
-        } else {
-            &layout.rodata
-        };
-        let data = open_map(pin)
-            .ok()?
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .ok()??;
-        T::from_bytes(data.get(offset(offsets, name)?..)?)
+    fn variable<T: Plain>(&self, name: &str) -> Option<T> {
+        read_global(self.bss.as_ref()?, &self.layout().bss, name)
     }
+
+    fn constant<T: Plain>(&self, name: &str) -> Option<T> {
+        read_global(self.rodata.as_ref()?, &self.layout().rodata, name)
+    }
+}
+
+fn read_global<T: Plain>(map: &MapHandle, offsets: &Offsets, name: &str) -> Option<T> {
+    let data = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    T::from_bytes(data.get(offset(offsets, name)?..)?)
 }
 
 fn open_map(name: &str) -> Result<MapHandle> {

@@ -162,6 +162,55 @@ pub fn all(seed: u64, trees: u64) -> Vec<Case> {
     cases
 }
 
+/// Siblings of these weights and numbers of busy threads.
+fn crowds(weights: &[u32], threads: &[u32]) -> Case {
+    let join = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>();
+    let (w, t) = (join(weights), join(threads));
+    let pairs = weights.iter().zip(threads).enumerate();
+    Case {
+        name: format!("weights {} with {} threads", w.join(":"), t.join(", ")),
+        short: t.join(","),
+        classes: pairs
+            .map(|(i, (&w, &n))| class(&format!("/c{i}"), w, n))
+            .collect(),
+    }
+}
+
+/// Two levels or three, where some class or other has too few threads for its share.
+fn uneven(seed: u64) -> Case {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut classes = Vec::new();
+    for top in 0..random.u32(2..=4) {
+        let path = format!("/{}", (b'a' + top as u8) as char);
+        let children = random.u32(0..=3);
+        classes.push(class(&path, random.u32(1..=6), 0));
+        if children < 2 {
+            classes.last_mut().expect("pushed above").load.busy = random.u32(1..=6);
+            continue;
+        }
+        for child in 0..children {
+            let path = format!("{path}/{child}");
+            classes.push(class(&path, random.u32(1..=6), random.u32(1..=4)));
+        }
+    }
+    Case {
+        name: format!("uneven tree, seed {seed}"),
+        short: format!("seed {seed}"),
+        classes,
+    }
+}
+
+/// For several processors; the last `trees` of them random ones.
+pub fn several(seed: u64, trees: u64) -> Vec<Case> {
+    let mut cases = vec![
+        crowds(&[1, 2, 3, 4], &[4, 4, 4, 4]),
+        crowds(&[1, 2, 3, 4], &[12, 4, 2, 2]),
+        crowds(&[1, 1, 2, 1], &[3, 1, 1, 3]),
+    ];
+    cases.extend((0..trees).map(|tree| uneven(seed + tree)));
+    cases
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_class_stands_after_its_parent_and_has_something_to_do() {
-        for case in all(1, 200) {
+        for case in all(1, 200).into_iter().chain(several(1, 200)) {
             let paths: Vec<&str> = case.classes.iter().map(|c| c.path.as_str()).collect();
             for (index, class) in case.classes.iter().enumerate() {
                 let (parent, _) = class.path.rsplit_once('/').unwrap();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Several servers: whose quantum goes on.
+
+use super::{Clock, Model, Node};
+use crate::engine::{Engine, ThreadId};
+use crate::{NodeId, Result, LENGTH_MAX_NS, TAG_SHIFT};
+
+impl Model {
+    /// What the node's weights entitle it to of `period_ns`, beside those runnable now.
+    pub(super) fn share_of(&self, n: usize, period_ns: u64) -> u64 {
+        let mut share = u128::from(period_ns.min(LENGTH_MAX_NS));
+        for n in self.path(n) {
+            let Node { parent, weight, .. } = *self.at(n);
+            let runnable = self.children(parent).filter(|(_, c)| c.runnable);
+            let sum = runnable.map(|(_, c)| c.weight).sum::<u32>().max(weight);
+            share = share * u128::from(weight) / u128::from(sum);
+        }
+        u64::try_from(share).expect("a share is not more than the whole")
+    }
+
+    /// Start tags of flows of this clock are not less, where those of `weights` are runnable:
+    /// a flow of average weight is owed no more than the lag, and of what was before the last
+    /// arrival no more than the old lag.
+    fn least_of(&self, clock: Clock, weight: u32, weights: Vec<u32>) -> i128 {
+        let (flows, sum) = (weights.len().max(1), weights.iter().sum::<u32>());
+        let behind = |lag_ns: u64| {
+            (i128::from(lag_ns) << TAG_SHIFT) * flows as i128 / i128::from(sum.max(weight))
+        };
+        let old = clock.arrival - behind(self.tunables.lag_old_ns);
+        old.max(clock.v - behind(self.tunables.lag_ns))
+    }
+
+    pub(super) fn least(&self, n: usize) -> i128 {
+        let Node { parent, weight, .. } = *self.at(n);
+        let runnable = self.children(parent).filter(|(_, c)| c.runnable);
+        let weights = runnable.map(|(_, c)| c.weight).collect();
+        self.least_of(self.at(parent).clock, weight, weights)
+    }
+
+    pub(super) fn least_of_members(&self, leaf: usize, weight: u32) -> i128 {
+        let weights = self.runnable_members(leaf).map(|m| m.weight).collect();
+        self.least_of(self.at(leaf).clock, weight, weights)
+    }
+
+    /// The turn of the leaf, divided among its threads in service.
+    pub(super) fn part_of_turn(&self, leaf: usize) -> u64 {
+        let served = self.runnable_members(leaf).filter(|m| !m.waiting).count() as u64;
+        self.share_of(leaf, self.period_ns()) / served.max(1)
+    }
+
+    /// Whether `th` comes before `running`, and they part below where `th` and `chosen` do.
+    pub(super) fn outranks(
+        &self,
+        th: ThreadId,
+        chosen: NodeId,
+        running: ThreadId,
+        ran_ns: u64,
+    ) -> Result<bool> {
+        let chosen = self.find_leaf(chosen)?;
+        let (leaf, _) = self.runnable(th)?;
+        let (runs_in, member) = self.in_service(running)?;
+        let parted = self.parted(leaf, chosen).filter(|_| !self.is_held(leaf));
+        let Some((apart, _)) = parted else {
+            return Ok(false);
+        };
+        if leaf == runs_in {
+            return Ok(self.key(th) < self.ahead(running, ran_ns)?);
+        }
+        Ok(self.parted(leaf, runs_in).is_some_and(|(a, b)| {
+            self.at(a).depth > self.at(apart).depth
+                && self.comes_first(a, b, ran_ns, member.planned_ns)
+        }))
+    }
+
+    /// Whether the leaf of `th` is the next one of the class that is a sibling of one with
+    /// `chosen` in it, and some node on the way is behind, and that class is at most two
+    /// of its turns ahead.
+    pub(super) fn goes_on(&self, th: ThreadId, chosen: NodeId) -> Result<bool> {
+        let chosen = self.find_leaf(chosen)?;
+        let (leaf, _) = self.runnable(th)?;
+        let parted = self.parted(leaf, chosen).filter(|_| !self.is_held(leaf));
+        let Some((class, _)) = parted else {
+            return Ok(false);
+        };
+        let (mut n, mut behind) = (class, false);
+        while n != leaf {
+            let Some(next) = self.next_below(n) else {
+                return Ok(false);
+            };
+            behind |= self.start(next) < self.at(n).clock.v;
+            n = next;
+            if self.at(n).leaf && n != leaf {
+                return Ok(false);
+            }
+        }
+        let Node { parent, weight, .. } = *self.at(class);
+        let turns_ns =
+            i128::from(self.tunables.turns_ahead * self.share_of(class, self.period_ns()));
+        let ahead = self.start(class) - self.at(parent).clock.v;
+        Ok(behind && ahead <= (turns_ns << TAG_SHIFT) / i128::from(weight))
+    }
+}

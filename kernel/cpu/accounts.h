@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * accounts.h - small things, and what is done under the lock
+ */
+#ifndef QLINUX_CPU_ACCOUNTS_H
+#define QLINUX_CPU_ACCOUNTS_H
+
+/* ---- small things ------------------------------------------------------ */
+
+static void eject(const char *what)
+{
+	static char fmt[] = "hsfq: %s";
+	unsigned long long args[] = {(unsigned long)what};
+
+	scx_bpf_error_bstr(fmt, args, sizeof(args));
+}
+
+/* Interrupts are off in every callback that holds a run queue's lock. With a single
+ * processor that is enough: whoever else takes the lock has them off, too. */
+static __always_inline bool lock_tree(void)
+{
+	if (nr_cpus == 1 || !bpf_res_spin_lock(&tree_lock))
+		return true;
+	eject("the tree's lock could not be taken");
+	return false;
+}
+
+static __always_inline void unlock_tree(void)
+{
+	if (nr_cpus > 1)
+		bpf_res_spin_unlock(&tree_lock);
+}
+
+static __noinline struct thread __arena *thread_stored(struct task_struct *p)
+{
+	struct task_ref *ref = bpf_task_storage_get(&threads, p, NULL, 0);
+	struct thread __arena *th = ref ? ref->th : NULL;
+
+	if (th)
+		seen[(u32)p->pid % SEEN] = th;
+	return th;
+}
+
+/* A look into the arena is cheaper than one into the task's storage. */
+static __always_inline struct thread __arena *thread_of(struct task_struct *p)
+{
+	struct thread __arena *th = seen[(u32)p->pid % SEEN];
+
+	return th && th->task == (u64)p ? th : thread_stored(p);
+}
+
+static struct waits __arena *waits_of(u32 leaf)
+{
+	return leaf_waits[leaf % HSFQ_NODES] ?: &no_waits;
+}
+
+static lend_thread_t *as_lend(struct thread __arena *th)
+{
+	return (lend_thread_t *)th;
+}
+
+/* Likewise, where it is most likely this one. */
+static __always_inline struct thread __arena *thread_by(struct task_struct *p,
+							struct thread __arena *guess)
+{
+	return guess && guess->task == (u64)p ? guess : thread_of(p);
+}
+
+static struct cpu_state __arena *cpu_of(s32 cpu)
+{
+	return &cpus[(u32)cpu % CPUS_MAX];
+}
+
+/* What scx_bpf_task_cpu() returns, without the call. */
+static __always_inline s32 task_cpu(struct task_struct *p)
+{
+	return p->thread_info.cpu;
+}
+
+/*
+ * Does this CPU go offline? The last it does is to wake whoever waits for that. An
+ * interrupt it sends itself then is lost, and with it every later irq_work of this
+ * CPU: the kernel sends no second one while its list is not empty. Kicks, timers set
+ * under a run queue's lock and wake-ups of the trace's reader are irq_work.
+ */
+static __always_inline bool leaving(void)
+{
+	return nr_cpus > 1 && cpu_of(bpf_get_smp_processor_id())->leaving;
+}
+
+static void trace(u32 kind, struct hsfq_trace_record *r)
+{
+	u64 flags = leaving() ? BPF_RB_NO_WAKEUP : 0;
+
+	r->time_ns = scx_bpf_now();
+	r->cpu = bpf_get_smp_processor_id();
+	r->kind = kind;
+	if (bpf_ringbuf_output(&hsfq_trace, r, sizeof(*r), flags))
+		hsfq_totals.trace_lost++;
+}
+
+/* ---- under the lock ---------------------------------------------------- */
+
+/* User space sees no arena. */
+static void show_loans(void)
+{
+	hsfq_lending.loans = loans.loans;
+	hsfq_lending.returned = loans.returned;
+	hsfq_lending.chained = loans.chained;
+	hsfq_lending.guests = loans.guests;
+}
+
+/* The thread is runnable; false: it was. */
+static __always_inline bool arrive(struct thread __arena *th, u32 leaf, u64 now)
+{
+	if (th->runnable)
+		return false;
+	if (th->lends)
+		lend_end(&loans, as_lend(th));
+	th->runnable = 1;
+	th->woke_ns = now;
+	leaf_arrive(&tree, leaf, &th->lt, now);
+	return true;
+}
+
+/* Likewise, of one that was served without having waited. */
+static __noinline bool arrive_late(struct thread __arena *th, u64 now)
+{
+	return arrive(th, th->leaf, now);
+}
+
+static __always_inline void wait_begin(struct thread __arena *th, u32 leaf, u64 now)
+{
+	if (th->waiting)
+		return;
+	if (th->borrows)
+		lend_changed(&loans, as_lend(th));
+	th->waiting = 1;
+	th->chosen = 1;
+	if (!th->hungry_ns)
+		th->hungry_ns = now;
+	leaf_wait(&tree, leaf);
+}
+
+static void wait_end(struct thread __arena *th)
+{
+	if (!th->waiting)
+		return;
+	th->waiting = 0;
+	leaf_unwait(&tree, th->leaf);
+}
+
+/* The thread is taken into service. One that woke beside an idle CPU is heard of
+ * now for the first time, and did not wait. */
+static __always_inline void count_wait(struct thread __arena *th, u64 now)
+{
+	u64 woke_ns = th->woke_ns;
+
+	if (!woke_ns)
+		return;
+	th->woke_ns = 0;
+	waits_count(th->waits, now - woke_ns);
+}
+
+/* The thread is not runnable any more; false: it was not. */
+static __always_inline bool depart(struct thread __arena *th)
+{
+	wait_end(th);
+	if (!th->runnable)
+		return false;
+	th->runnable = 0;
+	leaf_depart(&tree, th->leaf, &th->lt);
+	if (th->borrows)
+		lend_changed(&loans, as_lend(th));
+	if (th->holder)
+		lend_begin(&loans, as_lend(th));
+	return true;
+}
+
+/* A record of this leaf, of no thread and no service so far. */
+static void name_leaf(struct hsfq_trace_record *r, u32 leaf)
+{
+	r->tid = r->pad = 0;
+	r->length_ns = r->start_tag = 0;
+	r->leaf = leaf;
+	r->node = tree.node[leaf].parent;
+	r->weight = tree.node[leaf].weight;
+}
+
+/* Is the thread that arrived in it the leaf's first? */
+static bool name_first(struct hsfq_trace_record *r, u32 leaf)
+{
+	name_leaf(r, leaf);
+	return tree.node[leaf].runnable == 1;
+}
+
+#endif

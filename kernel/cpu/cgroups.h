@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * cgroups.h - cgroups come, change and go
+ */
+#ifndef QLINUX_CPU_CGROUPS_H
+#define QLINUX_CPU_CGROUPS_H
+
+static u64 parent_id(struct cgroup *cgrp)
+{
+	struct cgroup *parent;
+	u64 id = 0;
+
+	if (!cgrp->level)
+		return 0;
+	parent = bpf_cgroup_ancestor(cgrp, cgrp->level - 1);
+	if (parent) {
+		id = parent->kn->id;
+		bpf_cgroup_release(parent);
+	}
+	return id;
+}
+
+/* Under the lock: the two nodes of a cgroup. False: the tree has no room. */
+static bool make_nodes(u32 parent, u32 weight, struct cgroup_nodes *n)
+{
+	int node = hsfq_mknod(&tree, parent, weight, 0), leaf;
+
+	if (node < 0)
+		return false;
+	leaf = hsfq_mknod(&tree, node, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF);
+	if (leaf < 0) {
+		hsfq_rmnod(&tree, node);
+		return false;
+	}
+	n->node = node;
+	n->leaf = leaf;
+	return true;
+}
+
+/* The leaf's dispatch queue; it is kept for the next class of this index. */
+static int make_queue(u32 leaf)
+{
+	int err;
+
+	if (leaf >= HSFQ_NODES || leaf_has_queue[leaf])
+		return 0;
+	err = scx_bpf_create_dsq(leaf, -1);
+	if (!err)
+		leaf_has_queue[leaf] = 1;
+	return err;
+}
+
+/* The leaf's histogram of waits; it is kept, too. Without memory for one they
+ * are not counted. Only one cgroup is made at a time. */
+static void make_waits(u32 leaf)
+{
+	struct waits __arena *w;
+	u32 i;
+
+	if (leaf >= HSFQ_NODES)
+		return;
+	w = leaf_waits[leaf];
+	if (!w) {
+		if (!spare_waits.left) {
+			spare_waits.next = bpf_arena_alloc_pages(&arena, NULL, 1, NUMA_NO_NODE, 0);
+			if (!spare_waits.next)
+				return;
+			spare_waits.left = ARENA_PAGE / sizeof(*w);
+		}
+		spare_waits.left--;
+		w = spare_waits.next++;
+	}
+	for (i = 0; i < WAITS_BUCKETS && can_loop; i++)
+		w->count[i] = 0;
+	leaf_waits[leaf] = w;
+}
+
+static int root_init(u64 id)
+{
+	struct cgroup_nodes n = {.node = HSFQ_ROOT, .leaf = ROOT_LEAF};
+	unsigned long flags;
+	bool made;
+	int err;
+
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EINVAL;
+	made = hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
+	       hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
+	leaf_cgroup[ROOT_LEAF] = leaf_cgroup[KERNEL_LEAF] = id;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (!made)
+		return -EINVAL;
+	make_waits(ROOT_LEAF);
+	make_waits(KERNEL_LEAF);
+	err = make_queue(ROOT_LEAF) ?: make_queue(KERNEL_LEAF);
+	return err ?: (int)bpf_map_update_elem(&cgroups, &id, &n, BPF_ANY);
+}
+
+SEC("struct_ops.s/op_cgroup_init")
+s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	u64 id = cgrp->kn->id, up = parent_id(cgrp);
+	struct cgroup_nodes n = {}, *parent;
+	unsigned long flags;
+	u64 now = scx_bpf_now();
+	bool made;
+	s32 err;
+
+	if (!up)
+		return root_init(id);
+	parent = bpf_map_lookup_elem(&cgroups, &up);
+	if (!parent)
+		return -ENOENT;
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EINVAL;
+	made = !parent->shared && make_nodes(parent->node, args->weight, &n);
+	if (made) {
+		leaf_cgroup[n.leaf % HSFQ_NODES] = id;
+		n.weight = args->weight;
+		if (args->sched_idle)
+			idle_set(&tree, n.node, true, n.weight);
+		set_limit(n.node, args->bw_period_us, args->bw_quota_us, args->bw_burst_us, now);
+	}
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+
+	if (made) {
+		make_waits(n.leaf);
+		err = make_queue(n.leaf);
+		if (err)
+			return err;
+	} else {
+		/* No room: its threads belong to its ancestor's leaf. */
+		n = *parent;
+		n.shared = 1;
+		__sync_fetch_and_add(&hsfq_totals.shared_cgroups, 1);
+	}
+	return bpf_map_update_elem(&cgroups, &id, &n, BPF_ANY);
+}
+
+SEC("struct_ops.s/op_cgroup_exit")
+void BPF_PROG(op_cgroup_exit, struct cgroup *cgrp)
+{
+	u64 id = cgrp->kn->id;
+	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
+	unsigned long flags;
+
+	if (!n)
+		return;
+	if (!n->shared && n->node != HSFQ_ROOT && !bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
+		hsfq_retire(&tree, n->leaf);
+		hsfq_retire(&tree, n->node);
+		bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	}
+	bpf_map_delete_elem(&cgroups, &id);
+}
+
+SEC("struct_ops/op_cgroup_move")
+void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct thread __arena *th = thread_of(p);
+	u32 leaf = leaf_for(p, to);
+
+	if (!th || leaf == th->home || !lock_tree())
+		return;
+	depart(th);
+	lend_move_home(&tree, &loans, as_lend(th), leaf);
+	th->waits = waits_of(leaf);
+	unlock_tree();
+}
+
+SEC("struct_ops/op_cgroup_set_weight")
+void BPF_PROG(op_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	u64 id = cgrp->kn->id;
+	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
+	struct hsfq_trace_record r = {};
+	unsigned long flags;
+
+	if (!n || n->shared || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return;
+	n->weight = weight;
+	if (!(tree.node[n->node].flags & HSFQ_IDLE))
+		hsfq_set_weight(&tree, n->node, weight);
+	r.node = n->node;
+	r.leaf = n->leaf;
+	r.weight = tree.node[n->node].weight;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (trace_on)
+		trace(HSFQ_TRACE_WEIGHT, &r);
+}
+
+SEC("struct_ops/op_cgroup_set_idle")
+void BPF_PROG(op_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	u64 id = cgrp->kn->id;
+	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
+	struct hsfq_trace_record r = {};
+	unsigned long flags;
+
+	if (!n || n->shared || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return;
+	idle_set(&tree, n->node, idle, n->weight);
+	r.node = n->node;
+	r.leaf = n->leaf;
+	r.weight = tree.node[n->node].weight;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (trace_on)
+		trace(HSFQ_TRACE_WEIGHT, &r);
+}
+
+/* Defined, so that hotplug does not end the scheduler. A CPU that goes away
+ * hands its threads back by itself. */
+SEC("struct_ops/op_cpu_online")
+void BPF_PROG(op_cpu_online, s32 cpu)
+{
+	cpu_of(cpu)->leaving = 0;
+}
+
+SEC("struct_ops/op_cpu_offline")
+void BPF_PROG(op_cpu_offline, s32 cpu)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+
+	c->th = NULL;
+	c->due = c->armed = 0;
+	c->leaving = 1;
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * control.h - what user space asks for: programs of type "syscall"
+ */
+#ifndef QLINUX_CPU_CONTROL_H
+#define QLINUX_CPU_CONTROL_H
+
+SEC("syscall")
+int hsfq_ctl_class(struct hsfq_ctl_class *c)
+{
+	struct cgroup_nodes *n;
+	unsigned long flags;
+	hsfq_node_t *node, *leaf;
+
+	n = bpf_map_lookup_elem(&cgroups, &c->cgroup_id);
+	if (!n)
+		return -ENOENT;
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EBUSY;
+	hsfq_settle(&tree);
+	node = &tree.node[n->node];
+	leaf = &tree.node[n->leaf];
+	c->served_ns = node->served_ns;
+	c->own_ns = leaf->served_ns;
+	c->start_tag = node->flow.start;
+	c->vtime = node->clock.vtime;
+	c->share_ppb = node->flags & HSFQ_RUNNABLE || n->node == HSFQ_ROOT
+			       ? hsfq_share(&tree, n->node, 1000000000)
+			       : 0;
+	c->node = n->node;
+	c->leaf = n->leaf;
+	c->weight = node->weight;
+	c->policy = leaf->policy;
+	c->threads = leaf->threads;
+	c->runnable = leaf->runnable;
+	c->misses = leaf->misses;
+	c->throttled = node->flags & HSFQ_LIMITED ? tree.budget[n->node].times : 0;
+	c->throttled_ns = node->flags & HSFQ_LIMITED ? tree.budget[n->node].held_ns : 0;
+	c->children = node->children - (n->node == HSFQ_ROOT ? 2 : 1);
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	c->shared = n->shared;
+	return 0;
+}
+
+_Static_assert(HSFQ_WAITS == WAITS_BUCKETS, "a record holds a histogram");
+
+/* The index of a loop as the verifier must see it: checked right before its use,
+ * whatever the compiler makes of the loop. */
+#define INDEX(i, n)                                                                                \
+	({                                                                                         \
+		u32 checked = i;                                                                   \
+		barrier_var(checked);                                                              \
+		if (checked >= (n))                                                                \
+			break;                                                                     \
+		checked;                                                                           \
+	})
+
+static void fill_record(struct hsfq_class_record *r, u32 leaf)
+{
+	hsfq_node_t *l = &tree.node[leaf], *node = &tree.node[l->parent];
+	struct waits __arena *waits = leaf_waits[leaf];
+	u32 i;
+
+	r->cgroup_id = leaf_cgroup[leaf];
+	r->served_ns = node->served_ns;
+	r->own_ns = l->served_ns;
+	r->misses = l->misses;
+	r->node = l->parent;
+	r->leaf = leaf;
+	r->parent = node->parent;
+	r->weight = node->weight;
+	r->leaf_weight = l->weight;
+	r->policy = l->policy;
+	r->threads = l->threads;
+	r->runnable = l->runnable;
+	for (i = 0; waits && i < HSFQ_WAITS && can_loop; i++) {
+		u32 at = INDEX(i, HSFQ_WAITS);
+
+		r->waits[at] = waits->count[at];
+	}
+}
+
+SEC("syscall")
+int hsfq_ctl_tree(struct hsfq_ctl_tree *c)
+{
+	struct thread __arena *th = thread_of(bpf_get_current_task_btf());
+	/* In memory, where the verifier does not follow each value. */
+	volatile u32 *count = &c->count;
+	u32 leaf, used = HSFQ_USED | HSFQ_LEAF;
+	unsigned long flags;
+
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EBUSY;
+	hsfq_settle(&tree);
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	c->time_ns = bpf_ktime_get_ns();
+	c->caller = th ? th->leaf : 0;
+	*count = 0;
+	for (leaf = c->from; leaf < tree.unused && leaf < HSFQ_NODES && can_loop; leaf++) {
+		if ((tree.node[leaf].flags & used) != used)
+			continue;
+		fill_record(&c->record[INDEX(*count, HSFQ_TREE_CLASSES)], leaf);
+		++*count;
+	}
+	c->from = leaf < tree.unused ? leaf : 0;
+	return 0;
+}
+
+SEC("syscall")
+int hsfq_ctl_policy(struct hsfq_ctl_policy *c)
+{
+	struct cgroup_nodes *n;
+	u64 now = scx_bpf_now();
+	unsigned long flags;
+	int err;
+
+	n = bpf_map_lookup_elem(&cgroups, &c->cgroup_id);
+	if (!n)
+		return -ENOENT;
+	if (n->shared)
+		return -EBUSY;
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EBUSY;
+	err = leaf_set_policy(&tree, n->leaf, c->policy, now);
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	return err;
+}
+
+/* Under the lock. A thread that waits has its new key at once; true: it is to
+ * be put elsewhere in its queue. */
+static bool set_thread(struct thread __arena *th, struct hsfq_ctl_thread *c, u32 weight, u64 now,
+		       int *err)
+{
+	if (weight) {
+		*err = lend_set_weight(&loans, as_lend(th), weight);
+		if (!*err)
+			th->fixed = c->set_weight != HSFQ_WEIGHT_NICE;
+	}
+	if (!*err && (c->set & HSFQ_SET_RESERVATION))
+		*err = leaf_reserve(&th->lt, c->cost_ns, c->period_ns, c->deadline_ns);
+	if (!*err && (c->set & HSFQ_SET_CLASS))
+		*err = leaf_set_class(&th->lt, c->class, c->priority);
+	if (*err || !c->set || !th->waiting)
+		return false;
+	leaf_rekey(&tree.node[th->leaf], &th->lt, now);
+	return true;
+}
+
+/* The thread waits under its new key from now on, if it waits still. */
+static void move_in_queue(u32 leaf, s32 tid, u64 key)
+{
+	struct task_struct *p;
+
+	bpf_rcu_read_lock();
+	bpf_for_each (scx_dsq, p, leaf, 0) {
+		if (p->pid != tid)
+			continue;
+		scx_bpf_dsq_move_set_vtime(THIS_ITER, key);
+		scx_bpf_dsq_move_vtime(THIS_ITER, p, leaf, 0);
+		break;
+	}
+	bpf_rcu_read_unlock();
+}
+
+SEC("syscall")
+int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
+{
+	struct task_struct *p = bpf_task_from_pid(c->tid);
+	u64 now = scx_bpf_now();
+	struct thread __arena *th;
+	u32 queue, weight = c->set_weight;
+	unsigned long flags;
+	bool requeue;
+	int err = 0;
+
+	if (!p)
+		return -ESRCH;
+	th = thread_of(p);
+	if (!th || bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
+		bpf_task_release(p);
+		return -ESRCH;
+	}
+	if (weight == HSFQ_WEIGHT_NICE)
+		weight = p->scx.weight;
+	requeue = set_thread(th, c, weight, now, &err);
+	queue = th->queue;
+	c->weight = th->own;
+	c->fixed = th->fixed;
+	c->cgroup_id = leaf_cgroup[th->home % HSFQ_NODES];
+	c->served_ns = th->served_ns;
+	c->key = th->lt.flow.start;
+	c->cost_ns = th->lt.cost_ns;
+	c->period_ns = th->lt.period_ns;
+	c->deadline_ns = th->lt.deadline_ns;
+	c->misses = th->lt.misses;
+	c->class = th->lt.class;
+	c->priority = th->lt.priority;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	bpf_task_release(p);
+	if (requeue)
+		move_in_queue(queue, c->tid, c->key);
+	return err;
+}
+
+#endif

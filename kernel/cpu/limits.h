@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * limits.h - classes whose budget is used up, and when they return
+ *
+ * core/limit.h says who is held. Here: CPUs that serve a thread of a class held
+ * just now are interrupted; one timer for all releases those whose next period
+ * has begun, and calls CPUs that have time for them. Without bpf_timer nothing
+ * would ever be released, so there are no limits then.
+ */
+#ifndef QLINUX_CPU_LIMITS_H
+#define QLINUX_CPU_LIMITS_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct quantum_timer);
+} limit_timer SEC(".maps");
+
+/* It fires then, 0: it is not set. Under the lock. */
+static u64 limit_armed;
+/* Where the timer is in the tree. Not on the stack, for there the verifier would
+ * follow every value that it may have. */
+static volatile u32 limit_next;
+
+/* Under the lock: is the timer to be set, for tree.release_ns? */
+static bool limit_timer_late(void)
+{
+	if (!tree.held || (limit_armed && limit_armed <= tree.release_ns))
+		return false;
+	limit_armed = tree.release_ns;
+	return true;
+}
+
+static void set_limit_timer(u64 now)
+{
+	u64 at = limit_armed;
+	u32 i = 0;
+	struct quantum_timer *t = bpf_map_lookup_elem(&limit_timer, &i);
+
+	if (t)
+		bpf_timer_start(&t->timer, at > now ? at - now : 1, 0);
+}
+
+/* A class was held just now: threads below it are served no longer. */
+static void limits_reached(bool late, u64 now)
+{
+	u32 cpu, this = bpf_get_smp_processor_id();
+	struct thread __arena *th;
+
+	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+		th = cpu_of(cpu)->th;
+		if (cpu != this && th && limit_held(&tree, th->leaf))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	if (late)
+		set_limit_timer(now);
+}
+
+/* Classes have returned: CPUs that are idle look, and so do those whose quantum
+ * is open-ended because nobody was waiting when it began. */
+static void limits_released(void)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+		struct cpu_state __arena *c = cpu_of(cpu);
+
+		if (!c->th)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		else if (!c->due)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+}
+
+static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
+{
+	u64 now = scx_bpf_now();
+	unsigned long flags;
+	bool released = false, late;
+	u32 n;
+
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return 0;
+	limit_armed = 0;
+	tree.release_ns = HSFQ_NEVER;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (some_die)
+		rescue(now);
+	/* One node at a time, so that nobody waits long for the lock. */
+	for (limit_next = tree.unused; (n = limit_next) > HSFQ_ROOT && can_loop;) {
+		limit_next = n - 1;
+		if (n >= HSFQ_NODES || !(tree.node[n].flags & HSFQ_HELD))
+			continue;
+		if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+			return 0;
+		released |= limit_release(&tree, n, now + TIMER_SLACK_NS);
+		bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	}
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return 0;
+	late = limit_timer_late();
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (late)
+		set_limit_timer(now);
+	if (released)
+		limits_released();
+	return 0;
+}
+
+/* Under the lock. The kernel's "no limit" is the greatest quota. */
+static void set_limit(u32 node, u64 period_us, u64 quota_us, u64 burst_us, u64 now)
+{
+	if (quota_us == ~0ULL || !use_timer)
+		quota_us = 0;
+	limit_set(&tree, node, quota_us * 1000, period_us * 1000, burst_us * 1000, now);
+}
+
+SEC("struct_ops/op_cgroup_set_bandwidth")
+void BPF_PROG(op_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
+	      u64 burst_us)
+{
+	u64 id = cgrp->kn->id, now = scx_bpf_now();
+	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
+	unsigned long flags;
+	u32 held;
+
+	if (!n || n->shared || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return;
+	held = tree.held;
+	set_limit(n->node, period_us, quota_us, burst_us, now);
+	held -= tree.held;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	if (held)
+		limits_released();
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * others.h - several CPUs: whose quantum is to end elsewhere
+ *
+ * Other CPUs are looked at without the lock, one path of the tree each. What is
+ * seen may be out of date the next moment; that costs a switch or a short wait,
+ * the accounts are kept under the lock.
+ */
+#ifndef QLINUX_CPU_OTHERS_H
+#define QLINUX_CPU_OTHERS_H
+
+/* So many other CPUs at most are looked at. */
+#define OTHERS_MAX 64
+
+/* The i-th CPU after this one, and the thread that is served there; NULL: none
+ * of ours, or its quantum is ending already. */
+static struct thread __arena *served_by(s32 cpu, u32 i, struct cpu_state __arena **c)
+{
+	u32 other = ((u32)cpu + i) % nr_cpus;
+
+	*c = cpu_of(other);
+	return (*c)->ending ? NULL : (*c)->th;
+}
+
+static void end_elsewhere(s32 cpu, u32 i, struct cpu_state __arena *c)
+{
+	c->ending = 1;
+	hsfq_totals.preemptions++;
+	scx_bpf_kick_cpu(((u32)cpu + i) % nr_cpus, SCX_KICK_PREEMPT);
+}
+
+/* Of the running thread, whose quantum is over, and the first that waits in
+ * the same leaf: does the running one come first? */
+static bool first_of_leaf(struct thread __arena *th)
+{
+	struct task_struct *head = scx_bpf_dsq_peek(th->leaf);
+
+	return !head || sfq_before(th->lt.flow.start, head->scx.dsq_vtime);
+}
+
+/*
+ * This CPU has chosen another leaf than that of its thread, whose quantum is
+ * over. Does that thread go on all the same (core/quantum.h)? If it outranks one
+ * in service elsewhere (core/leaf.h), it is the other one's CPU that changes, and
+ * one that has to does not pass that on.
+ */
+__noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 chosen, u64 now)
+{
+	struct cpu_state __arena *c;
+	struct thread __arena *other;
+	u32 i;
+
+	if (cpu_of(cpu)->ending)
+		return false;
+	if (quantum_goes_on(&tree, th->leaf, chosen) && first_of_leaf(th))
+		return true;
+	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
+		other = served_by(cpu, i, &c);
+		if (!other || !leaf_outranks(&tree, th->leaf, &th->lt, chosen, other->leaf,
+					     &other->lt, now - c->since, now))
+			continue;
+		end_elsewhere(cpu, i, c);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The thread waits, no CPU is idle, and the quantum in service on its own is
+ * not cut short for it. Is there another CPU where it would come first?
+ */
+static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
+{
+	struct cpu_state __arena *c;
+	struct thread __arena *other;
+	u64 ran;
+	u32 i;
+
+	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
+		other = served_by(cpu, i, &c);
+		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
+			continue;
+		ran = now - c->since;
+		if (ran < QUANTUM_PEACE_NS ||
+		    !quantum_overtakes(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran, now))
+			continue;
+		end_elsewhere(cpu, i, c);
+		return;
+	}
+}
+
+#endif

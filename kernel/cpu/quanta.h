@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * quanta.h - quanta that end in time
+ */
+#ifndef QLINUX_CPU_QUANTA_H
+#define QLINUX_CPU_QUANTA_H
+
+static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
+{
+	struct cpu_state __arena *c = cpu_of(*key);
+	u64 now = scx_bpf_now(), due = c->due;
+
+	c->armed = 0;
+	if (!due || !c->th)
+		return 0;
+	if (now + TIMER_SLACK_NS >= due) {
+		hsfq_totals.timer_ends++;
+		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
+	} else {
+		c->armed = due;
+		bpf_timer_start(&t->timer, due - now, BPF_F_TIMER_CPU_PIN);
+	}
+	return 0;
+}
+
+/* Ends the quantum on this CPU at c->due. A timer that fires before then sets
+ * itself again, which is cheaper than setting it anew with interrupts off. */
+static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
+{
+	struct quantum_timer *t;
+	u64 armed = c->armed;
+
+	if (!use_timer || (armed && armed <= c->due && armed + QUANTUM_ALONE_NS > now))
+		return;
+	t = bpf_map_lookup_elem(&timers, &cpu);
+	if (!t)
+		return;
+	c->armed = c->due;
+	bpf_timer_start(&t->timer, c->due - now, BPF_F_TIMER_CPU_PIN);
+}
+
+/* The thread's quantum begins on this CPU. */
+static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th,
+			  struct quantum q, u64 now)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+
+	c->th = th;
+	c->since = now;
+	c->ending = 0;
+	c->reading = 0;
+	c->until = now + q.length_ns;
+	c->due = q.exact ? c->until : 0;
+	if (p->scx.slice != q.length_ns)
+		scx_bpf_task_set_slice(p, q.length_ns);
+	if (q.exact)
+		end_in_time(cpu, c, now);
+}
+
+/* The thread in service here, whose quantum is over, may leave its RCU read section.
+ * Without a timer its next step would last until the tick. */
+static bool reads_on(struct task_struct *p, s32 cpu, u64 now)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+
+	if (!use_timer || c->reading >= READ_MOST)
+		return false;
+	c->reading++;
+	c->due = now + READ_STEP_NS;
+	scx_bpf_task_set_slice(p, READ_STEP_NS);
+	end_in_time(cpu, c, now);
+	return true;
+}
+
+/* The thread goes on with the quantum that a change of its properties broke
+ * off: it has not competed for a new one. */
+static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+	u64 now = scx_bpf_now(), left = c->until > now ? c->until - now : 1;
+	struct hsfq_trace_record r;
+	bool first;
+
+	if (!lock_tree())
+		return;
+	first = !th->runnable && arrive_late(th, now);
+	wait_end(th);
+	th->woke_ns = 0;
+	leaf_serve(&tree, th->leaf, &th->lt, left);
+	first = trace_on && first && name_first(&r, th->leaf);
+	unlock_tree();
+	if (first)
+		trace(HSFQ_TRACE_RUN, &r);
+	c->th = th;
+	c->since = now;
+	c->ending = 0;
+	scx_bpf_task_set_slice(p, left);
+	if (!c->due)
+		return;
+	c->due = now + left;
+	end_in_time(cpu, c, now);
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * rescue.h - threads that are served out of turn, or a little longer
+ *
+ * Weights may be such that a thread's turn comes after hours, and sched_ext takes
+ * a scheduler off that keeps one waiting for 30 s. So a thread that has waited for
+ * RESCUE_NS gets one quantum out of turn, charged like any other.
+ *
+ * One that dies need not wait for its class's next period: somebody waits for it
+ * to be gone, and it gives back more than it takes. What it takes is a debt of
+ * the class. The kernel does not tell who is killed while waiting: all are looked
+ * at once a second, and at the end of the period in which a thread of a held class
+ * was seen to die, for it may not be the only one.
+ *
+ * One that is preempted inside an RCU read section holds up every grace period, and
+ * all who wait for one, until its turn comes. It may leave the section first, if that
+ * takes it READ_MOST steps at most; if it takes longer, it is served out of turn when
+ * all are looked at next and it has waited for RESCUE_READER_NS.
+ */
+#ifndef QLINUX_CPU_RESCUE_H
+#define QLINUX_CPU_RESCUE_H
+
+/* A thread that waited this long is served out of turn; in a class that has used
+ * up its budget, this long. */
+#define RESCUE_NS      10000000000ULL
+#define RESCUE_HELD_NS 20000000000ULL
+/* Inside an RCU read section, this long. */
+#define RESCUE_READER_NS 1000000000ULL
+/* So often all are looked at. */
+#define RESCUE_EVERY_NS 1000000000ULL
+/* The kernel does not tell either when a read section ends: so often one looks. */
+#define READ_STEP_NS 20000ULL
+#define READ_MOST    50
+
+#define PF_EXITING  0x00000004
+#define SIGKILL_BIT (1ULL << 8)
+
+/* The iterator of the bpf_for_each() loop around. */
+#define THIS_ITER (&___it)
+
+/* A thread of a held class was seen to die. */
+static bool some_die;
+
+static bool dies(struct task_struct *p)
+{
+	return (p->flags & PF_EXITING) || (p->pending.signal.sig[0] & SIGKILL_BIT);
+}
+
+/* Is it inside an RCU read section? A BPF program that it runs itself is one. */
+static bool reads(struct task_struct *p, bool runs)
+{
+	return bpf_core_field_exists(p->rcu_read_lock_nesting) && p->rcu_read_lock_nesting > runs;
+}
+
+/* Must the thread wait for its class's next period? One that dies need not, and the
+ * others of its kind are looked for from now on (some_die). */
+static bool must_wait(struct task_struct *p, struct thread __arena *th)
+{
+	if (!tree.held || !limit_held(&tree, th->leaf))
+		return false;
+	if (!dies(p))
+		return true;
+	some_die = true;
+	return false;
+}
+
+static void rescue_leaf(u32 leaf, u64 now)
+{
+	bool held = limit_held(&tree, leaf);
+	u64 since, longest, usual = held ? RESCUE_HELD_NS : RESCUE_NS;
+	struct thread __arena *th;
+	struct task_struct *p;
+
+	bpf_for_each (scx_dsq, p, leaf, 0) {
+		th = thread_of(p);
+		since = th ? th->hungry_ns : 0;
+		longest = reads(p, false) ? RESCUE_READER_NS : usual;
+		if (!since || now < since || (now - since < longest && !(held && dies(p))))
+			continue;
+		scx_bpf_dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
+		if (scx_bpf_dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | task_cpu(p), SCX_ENQ_PREEMPT))
+			hsfq_totals.rescued++;
+	}
+}
+
+static __noinline void rescue(u64 now)
+{
+	u32 leaf;
+
+	some_die = false;
+	for (leaf = tree.unused; leaf > HSFQ_ROOT && can_loop; leaf--)
+		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)
+			rescue_leaf(leaf, now);
+}
+
+static int rescue_fires(void *map, u32 *key, struct quantum_timer *t)
+{
+	rescue(scx_bpf_now());
+	bpf_timer_start(&t->timer, RESCUE_EVERY_NS, 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * service.h - a thread's service begins and ends
+ *
+ * Functions that are not static are verified by themselves, once, whatever their
+ * callers know: op_dispatch, the largest program, calls those.
+ */
+#ifndef QLINUX_CPU_SERVICE_H
+#define QLINUX_CPU_SERVICE_H
+
+/* The thread is in service on this CPU from now on. False: the scheduler has failed. */
+static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread __arena *th)
+{
+	struct hsfq_trace_record r;
+	u64 now = scx_bpf_now();
+	struct quantum q;
+	bool first;
+	u32 leaf;
+
+	if (!lock_tree())
+		return false;
+	leaf = th->leaf;
+	first = !th->runnable && arrive_late(th, now);
+	if (th->waiting) {
+		th->waiting = 0;
+		leaf_take(&tree, leaf);
+	}
+	count_wait(th, now);
+	th->hungry_ns = 0;
+	th->chosen = 0;
+	q = quantum_of(&tree, leaf, &th->lt, now);
+	leaf_serve(&tree, leaf, &th->lt, q.length_ns);
+	first = trace_on && first && name_first(&r, leaf);
+	unlock_tree();
+	if (first)
+		trace(HSFQ_TRACE_RUN, &r);
+	begin_quantum(p, cpu, th, q, now);
+	return true;
+}
+
+__noinline int serve_again(struct task_struct *p __arg_trusted, s32 cpu,
+			   struct thread __arena *th __arg_arena)
+{
+	return serve(p, cpu, th);
+}
+
+/* Charges what the thread was served since its last charge. Returns how many classes
+ * of its path have used up their budgets by that. */
+static u32 charge(struct thread __arena *th, u32 leaf, u64 exec, u64 now)
+{
+	u64 ran = exec - th->charged;
+
+	if (!ran && !th->lt.planned_ns)
+		return 0;
+	if (th->borrows)
+		lend_served(&tree, as_lend(th));
+	th->charged = exec;
+	th->served_ns += ran;
+	hsfq_totals.quanta++;
+	return leaf_charge(&tree, leaf, &th->lt, ran, now);
+}
+
+/* What the end of a thread's service brought about. */
+struct ended {
+	u32 leaf;  /* the one to be served next, if the thread asks for another quantum */
+	u32 times; /* classes of its path that have used up their budgets by that */
+	u32 timer; /* the timer of limits is to be set */
+	u32 last;  /* it was the last runnable thread of its leaf */
+	struct hsfq_trace_record quantum, sleep;
+};
+
+enum then { SLEEPS, WAITS, ASKS };
+
+/*
+ * The thread's service ends here: it is charged, and sleeps, will wait, or asks for
+ * the next quantum at once. False: the scheduler has failed.
+ */
+__noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
+			   u64 exec, u64 now, u32 then)
+{
+	bool departed;
+	u32 leaf;
+
+	if (!lock_tree())
+		return false;
+	leaf = th->leaf;
+	if (trace_on) {
+		hsfq_settle(&tree);
+		name_leaf(&e->quantum, leaf);
+		e->quantum.length_ns = exec - th->charged;
+		e->quantum.start_tag = tree.node[leaf].flow.start;
+		name_leaf(&e->sleep, leaf);
+	}
+	e->times = charge(th, leaf, exec, now);
+	if (e->times)
+		e->timer = limit_timer_late();
+	departed = then == SLEEPS && depart(th);
+	if (trace_on)
+		e->last = departed && !tree.node[leaf].runnable;
+	if (then == ASKS) {
+		wait_begin(th, leaf, now);
+		e->leaf = hsfq_schedule(&tree);
+	}
+	unlock_tree();
+	return true;
+}
+
+/* After that, without the lock. */
+static void trace_end(struct ended *e, s32 tid)
+{
+	e->quantum.tid = tid;
+	if (e->quantum.length_ns)
+		trace(HSFQ_TRACE_QUANTUM, &e->quantum);
+	if (e->last)
+		trace(HSFQ_TRACE_SLEEP, &e->sleep);
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * threads.h - threads come, change and go
+ */
+#ifndef QLINUX_CPU_THREADS_H
+#define QLINUX_CPU_THREADS_H
+
+static void thread_free(struct thread __arena *th)
+{
+	unsigned long flags;
+
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return; /* one struct thread is lost, nothing else */
+	th->next_free = free_threads;
+	free_threads = th;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+}
+
+static struct thread __arena *thread_take(void)
+{
+	struct thread __arena *th;
+	unsigned long flags;
+
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return NULL;
+	th = free_threads;
+	if (th)
+		free_threads = th->next_free;
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	return th;
+}
+
+/* Sleepable. A page of new ones when none is left. */
+static struct thread __arena *thread_alloc(void)
+{
+	struct thread __arena *th = thread_take(), *page;
+	u32 i;
+
+	if (th)
+		return th;
+	page = bpf_arena_alloc_pages(&arena, NULL, 1, NUMA_NO_NODE, 0);
+	if (!page)
+		return NULL;
+	for (i = ARENA_PAGE / sizeof(*page) - 1; i && can_loop; i--)
+		thread_free(&page[i]);
+	return page;
+}
+
+/* While the scheduler is being taken off, threads are born into cgroups that
+ * are gone already: they belong to the root's leaf, or fork would fail. */
+static u32 leaf_for(struct task_struct *p, struct cgroup *cgrp)
+{
+	u64 id = cgrp->kn->id;
+	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
+	u32 leaf = n ? n->leaf : ROOT_LEAF;
+
+	return leaf == ROOT_LEAF && (p->flags & PF_KTHREAD) ? KERNEL_LEAF : leaf;
+}
+
+SEC("struct_ops.s/op_init_task")
+s32 BPF_PROG(op_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct thread __arena *th;
+	struct task_ref *ref;
+	struct thread empty = {};
+	unsigned long flags;
+	u32 leaf = leaf_for(p, args->cgroup), weight = p->scx.weight ?: SFQ_WEIGHT_DEFAULT;
+
+	ref = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!ref)
+		return -ENOMEM;
+	th = thread_alloc();
+	if (!th)
+		return -ENOMEM;
+	*th = empty;
+	th->waits = waits_of(leaf);
+	th->tid = p->pid;
+	th->task = (u64)p;
+	th->charged = p->se.sum_exec_runtime;
+	ref->th = th;
+	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		return -EINVAL;
+	lend_join(&tree, as_lend(th), leaf, weight);
+	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	return 0;
+}
+
+/* Also called for a thread that comes back from another scheduling class. */
+SEC("struct_ops/op_enable")
+void BPF_PROG(op_enable, struct task_struct *p)
+{
+	struct thread __arena *th = thread_of(p);
+
+	asm volatile("" : : "r"(&arena)); /* a program that uses an arena must name it */
+	if (th)
+		th->charged = p->se.sum_exec_runtime;
+}
+
+/* A thread leaves for another scheduling class. It may be waiting. */
+SEC("struct_ops/op_disable")
+void BPF_PROG(op_disable, struct task_struct *p)
+{
+	struct thread __arena *th = thread_of(p);
+	struct hsfq_trace_record r = {};
+	bool last;
+
+	if (!th || !lock_tree())
+		return;
+	name_leaf(&r, th->leaf);
+	last = depart(th) && trace_on && !tree.node[r.leaf].runnable;
+	unlock_tree();
+	if (last)
+		trace(HSFQ_TRACE_SLEEP, &r);
+}
+
+SEC("struct_ops/op_exit_task")
+void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	struct task_ref *ref = bpf_task_storage_get(&threads, p, NULL, 0);
+	struct thread __arena *th = ref ? ref->th : NULL;
+
+	if (!th)
+		return;
+	ref->th = NULL;
+	th->task = 0; /* nobody's guess any more */
+	th->tid = 0;
+	if (!lock_tree())
+		return;
+	depart(th);
+	lend_exit(&tree, &loans, as_lend(th));
+	show_loans();
+	th->next_free = free_threads;
+	free_threads = th;
+	unlock_tree();
+}
+
+SEC("struct_ops/op_set_weight")
+void BPF_PROG(op_set_weight, struct task_struct *p, u32 weight)
+{
+	struct thread __arena *th = thread_of(p);
+
+	if (!th || th->fixed || !lock_tree())
+		return;
+	lend_set_weight(&loans, as_lend(th), weight);
+	unlock_tree();
+}
+
+#endif

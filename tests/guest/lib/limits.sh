@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# shellcheck shell=bash
+#
+# Busy classes, and how much of a CPU each gets.
+
+# shellcheck source-path=SCRIPTDIR source=cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+
+busy() { # busy CLASS [N]: that many busy threads
+	local i
+	for ((i = 0; i < ${2:-1}; i++)); do
+		sh -c "echo \$\$ >$CG/$1/cgroup.procs; while :; do :; done" 2>/dev/null &
+		disown
+	done
+}
+
+make_class() { # make_class PATH [cpu.max [burst]]
+	mkdir -p "$CG/$1"
+	[[ $1 != */* ]] || echo +cpu >"$CG/${1%/*}/cgroup.subtree_control"
+	[[ -z ${2:-} ]] || echo "$2" >"$CG/$1/cpu.max"
+	[[ -z ${3:-} ]] || echo "$3" >"$CG/$1/cpu.max.burst"
+}
+
+gone() { # ends all that runs in the classes, deepest first, and removes them
+	local c
+	for c in "$@"; do
+		echo 1 >"$CG/$c/cgroup.kill"
+		until rmdir "$CG/$c" 2>/dev/null; do sleep 0.02; done
+	done
+}
+
+# use SECONDS CLASS...: sets used[CLASS] to the part of one CPU that it had.
+# Nothing is forked between a clock and a counter, for that takes its time.
+# shellcheck disable=SC2034
+declare -A used
+use() {
+	local seconds=$1 c
+	local -A from before to after
+	shift
+	sleep 0.5
+	for c in "$@"; do
+		read -r _ before[$c] <"$CG/$c/cpu.stat"
+		from[$c]=${EPOCHREALTIME/./}
+	done
+	sleep "$seconds"
+	for c in "$@"; do
+		read -r _ after[$c] <"$CG/$c/cpu.stat"
+		to[$c]=${EPOCHREALTIME/./}
+	done
+	for c in "$@"; do
+		# shellcheck disable=SC2034
+		used[$c]=$(awk -v u=$((after[$c] - before[$c])) -v t=$((to[$c] - from[$c])) 'BEGIN { printf "%.4f", u / t }')
+	done
+}
+
+near() { # near NAME VALUE IDEAL [PERCENT]: within 2 %
+	echo "$1: $2, ideal $3"
+	check "$1" awk -v v="$2" -v i="$3" -v p="${4:-2}" 'BEGIN { exit !(v > i * (1 - p / 100) && v < i * (1 + p / 100)) }'
+}
