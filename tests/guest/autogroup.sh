@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: autogroup
 # description: sessions of one cgroup are one class, autogroup or not, and told apart again afterwards (docs/containers.md)
-# timeout: 300
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

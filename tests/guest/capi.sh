@@ -3,7 +3,6 @@
 # name: capi
 # description: a C program makes every call of table 1, with and without scheduler and privilege
 # cpus: 1
-# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

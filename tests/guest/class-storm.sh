@@ -3,7 +3,6 @@
 # name: class-storm
 # description: a thousand random operations on classes while their threads compute, sleep and fork
 # cpus: 2
-# timeout: 1200
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

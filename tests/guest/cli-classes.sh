@@ -3,7 +3,6 @@
 # name: cli-classes
 # description: classes are created, changed, shown, entered and deleted; threads move; commands run
 # cpus: 2
-# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,7 +3,6 @@
 # name: cli-ejection
 # description: the kernel ends the scheduler; the reason is kept and shown, and the next start works
 # cpus: 1
-# timeout: 1200
 # allow-ejection: yes
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

@@ -3,7 +3,6 @@
 # name: cli-kill
 # description: the command is killed at random moments under load; what is left is whole and the next command works
 # cpus: 2
-# timeout: 1200
 # minutes: 3
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

@@ -3,7 +3,6 @@
 # name: cli-refusals
 # description: what the command line refuses: one sentence, the right status, nothing changed
 # cpus: 1
-# timeout: 1200
 # minutes: 3
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

@@ -3,7 +3,6 @@
 # name: cli-trace
 # description: the trace has a line for every quantum, with classes by path, and ends with the scheduler
 # cpus: 1
-# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: cpu-idle
 # description: an idle class gets what its siblings leave, steps aside at once, and has its weight back afterwards
-# timeout: 300
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh

@@ -3,7 +3,6 @@
 # name: cpu-max-smp
 # description: cpu.max at every level on two and four CPUs
 # cpus: 4
-# timeout: 900
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh

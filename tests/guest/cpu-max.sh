@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: cpu-max
 # description: cpu.max and its burst at every level on one CPU, and everything that may happen to a class that is held
-# timeout: 600
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh

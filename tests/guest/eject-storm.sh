@@ -3,7 +3,6 @@
 # name: eject-storm
 # description: 10 ejections (QLINUX_EJECTIONS) under a fork storm: no task lost, no complaint of the kernel
 # cpus: 2
-# timeout: 1200
 # minutes: 3
 # allow-ejection: yes
 set -u

@@ -3,7 +3,6 @@
 # name: lab-bounds
 # description: no bound of SFQ is violated in 100,000 traced quanta of fifty classes
 # cpus: 1
-# timeout: 1200
 # minutes: 2
 set -euo pipefail
 

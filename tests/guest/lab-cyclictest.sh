@@ -3,7 +3,6 @@
 # name: lab-cyclictest
 # description: beside 100 busy threads cyclictest in its own class sees shorter latencies than under the stock kernel
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -euo pipefail
 

@@ -3,7 +3,6 @@
 # name: lab-figures
 # description: weights 1:4 and 2:6:1, work conservation and equal threads as in the papers' figures
 # cpus: 1
-# timeout: 1200
 # minutes: 2
 set -euo pipefail
 

@@ -3,7 +3,6 @@
 # name: lab-film
 # description: beside ten busy programs the player holds at least 98 % of its unloaded frame rate
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -euo pipefail
 

@@ -3,7 +3,6 @@
 # name: lab-inversion
 # description: a heavy thread waits for a light one's lock a tenth as long as without lending, or less
 # cpus: 1
-# timeout: 1200
 # minutes: 2
 set -euo pipefail
 

@@ -3,7 +3,6 @@
 # name: lab-latency
 # description: an interactive thread beside busy ones is woken as soon as under the stock kernel
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -euo pipefail
 

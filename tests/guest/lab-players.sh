@@ -3,7 +3,6 @@
 # name: lab-players
 # description: two players of weight 5 and 10, and weights that change, are followed within an SFQ leaf
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -euo pipefail
 

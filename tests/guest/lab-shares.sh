@@ -3,7 +3,6 @@
 # name: lab-shares
 # description: every busy class is within 0.5 % of its ideal share over 10 s, for flat, nested and random trees
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -euo pipefail
 

@@ -3,7 +3,6 @@
 # name: lab-webservers
 # description: two web servers serve in proportion to the weights of their classes
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -euo pipefail
 

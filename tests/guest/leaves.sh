@@ -3,7 +3,6 @@
 # name: leaves
 # description: inside a class: sfq by thread weight, ts by nice, rr in equal turns, fifo one after the other
 # cpus: 1
-# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,7 +3,6 @@
 # name: lending
 # description: who holds a lock is served with the weight of those who wait for it, in chains and across classes, and gives it back
 # cpus: 1
-# timeout: 1200
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

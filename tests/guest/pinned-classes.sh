@@ -3,7 +3,6 @@
 # name: pinned-classes
 # description: sixteen classes of threads bound to single processors: none is lost from sight when several pass it over
 # cpus: 4
-# timeout: 1200
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

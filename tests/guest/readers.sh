@@ -3,7 +3,6 @@
 # name: readers
 # description: threads that wait for their turn, or their class's next period, do not hold up RCU grace periods meanwhile
 # cpus: 2
-# timeout: 300
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh

@@ -3,7 +3,6 @@
 # name: several-cpus
 # description: affinity, cpusets, hotplug, a freezer and a fork storm on four CPUs: everything goes on
 # cpus: 4
-# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,7 +3,6 @@
 # name: sleepers
 # description: a thousand short sleepers beside busy classes shift no busy class by more than 2 % of its share, on one CPU and on two
 # cpus: 2
-# timeout: 1200
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

@@ -3,7 +3,6 @@
 # name: top
 # description: qlinux top tells entitled and received shares, latency and threads; as JSON, table and on a terminal
 # cpus: 1
-# timeout: 1200
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

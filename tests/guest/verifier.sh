@@ -3,7 +3,6 @@
 # name: verifier
 # description: no program of the scheduler costs the verifier over a fifth more than recorded
 # cpus: 1
-# timeout: 1200
 #
 # The record is lib/verified-instructions; QLINUX_RECORD=1 prints a new one.
 set -u

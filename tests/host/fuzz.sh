@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: fuzz
 # description: half a minute of random operations on the policies, under ASan and UBSan, finds nothing
-# timeout: 120
+# timeout: 600
 set -euo pipefail
 "$(dirname "${BASH_SOURCE[0]}")/../../core/fuzz/run" 30

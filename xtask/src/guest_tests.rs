@@ -9,7 +9,7 @@
 //! # name: shares
 //! # description: two classes of weight 1:2 get a third and two thirds
 //! # cpus: 1
-//! # timeout: 120
+//! # timeout: 1800
 //! # allow-ejection: no
 //! # minutes: 8
 //! ```
@@ -37,7 +37,8 @@ pub struct Script {
     pub name: String,
     /// What it shows, in one sentence.
     pub description: String,
-    /// Real seconds it may take.
+    /// Real seconds it may take, 1200 if it does not say: several times what it needs,
+    /// since a machine may have other work.
     pub timeout: u32,
     cpus: u32,
     mem: String,
@@ -98,7 +99,7 @@ impl Script {
         Ok(Script {
             name: format!("{}/{name}", folder.to_string_lossy()),
             description,
-            timeout: number("timeout", 300)?,
+            timeout: number("timeout", 1200)?,
             cpus: number("cpus", 1)?,
             minutes: number("minutes", 0)?,
             mem: head("mem").unwrap_or_else(|| "2G".to_owned()),
