@@ -25,8 +25,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Work and period of the paper's threads, in milliseconds, and what they reserve.
 const THREADS: [(u64, u64, &str); 2] = [(10, 60, "10300us/60ms"), (150, 960, "152ms/960ms")];
-/// A class gets its share of a period of this length at a time, the longest quantum beside others.
-const QUANTUM_MS: f64 = 6.0;
+/// The longest quantum beside others: of a class that has half of a period of 6 ms, and of a thread
+/// whose class has others that wait.
+const QUANTUM_MS: f64 = 3.0;
 
 /// One period of a thread: when it was served at first, and done, after its beginning.
 #[derive(Clone, Copy)]
