@@ -8,9 +8,11 @@ fn main() {
     let core = Path::new(&manifest).join("../../core");
 
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/shim_link.c");
     println!("cargo::rerun-if-changed={}", core.display());
     cc::Build::new()
         .file("src/shim.c")
+        .file("src/shim_link.c")
         .include(&core)
         // Always optimised: the cost benchmark counts these instructions.
         .opt_level(2)

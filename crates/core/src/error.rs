@@ -45,6 +45,21 @@ pub enum Error {
     /// `ELOOP`
     #[error("node {0} is at the greatest depth, 64; create the node higher up")]
     TooDeep(NodeId),
+    /// `ENOENT`: a queue of packets.
+    #[error("queue {0} does not exist; name one that createq returned and rmq did not take back")]
+    NoSuchQueue(u32),
+    /// `EBUSY`
+    #[error("queue {0} still has packets; wait until they are sent")]
+    QueueBusy(u32),
+    /// `ENOSPC`
+    #[error("all 4095 queues of the interface are in use; remove one first")]
+    NoQueue,
+    /// `ERANGE`
+    #[error("a queue's limits are 1 to 65535 packets and at least one byte")]
+    QueueLimit,
+    /// `ERANGE`
+    #[error("a link takes 1 kbit/s to 1 Tbit/s, and a packet adds up to 1024 and takes at least up to 2048 bytes")]
+    Rate,
     /// `EINVAL`: a thread that is runnable arrives, one asleep departs, one in a leaf joins, …
     #[error("thread is {is}; it must be {must} for this")]
     ThreadState {
@@ -59,15 +74,20 @@ impl Error {
     /// The errno value that the C functions return for it, positive.
     pub fn errno(&self) -> i32 {
         match self {
-            Error::NoSuchNode(_) => 2,
-            Error::Busy(_) => 16,
+            Error::NoSuchNode(_) | Error::NoSuchQueue(_) => 2,
+            Error::Busy(_) | Error::QueueBusy(_) => 16,
             Error::IsLeaf(_)
             | Error::NotLeaf(_)
             | Error::NotPassed(_)
             | Error::RootLimit(_)
             | Error::ThreadState { .. } => 22,
-            Error::NoSpace(_) => 28,
-            Error::Weight(_) | Error::Reservation | Error::Priority(_) | Error::Budget => 34,
+            Error::NoSpace(_) | Error::NoQueue => 28,
+            Error::Weight(_)
+            | Error::Reservation
+            | Error::Priority(_)
+            | Error::Budget
+            | Error::QueueLimit
+            | Error::Rate => 34,
             Error::TooDeep(_) => 40,
         }
     }

@@ -11,6 +11,7 @@
 //! | [`model`] | the equations of OSDI'96 section 3 in exact integers, sharing nothing with C |
 //! | [`readjust`] | entitlements where a child cannot use all that its weight gives it |
 //! | [`lend`] | weight lent to the holder of what a thread waits for |
+//! | [`link`] | the packets of an interface in such a tree |
 //! | [`sim`] | a discrete-event simulator driven by workload files |
 //! | [`waits`] | how long threads waited, as a histogram |
 //! | [`bounds`] | fairness, throughput and delay bounds, checked on any trace |
@@ -38,6 +39,7 @@ mod error;
 pub mod ffi;
 pub mod leaf;
 pub mod lend;
+pub mod link;
 pub mod model;
 pub mod readjust;
 pub mod sim;
