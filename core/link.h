@@ -105,8 +105,9 @@ struct link {
 	u32 used; /* places up to here were used */
 	u32 free_queue, unused_queue;
 	u32 queues;
-	u32 lines;                         /* of sfq and fq leaves, */
-	u32 idle, idle_end;                /* and those without packets, the oldest first */
+	u32 lingers;        /* a line still runnable, though its last packet has left */
+	u32 lines;          /* of sfq and fq leaves, */
+	u32 idle, idle_end; /* and those without packets, the oldest first */
 	struct link_line line[HSFQ_NODES]; /* by node */
 	u8 discipline[HSFQ_NODES];         /* enum link_discipline */
 	u32 attached[HSFQ_NODES];          /* queues of a leaf */
@@ -290,6 +291,55 @@ CORE_FN u32 link_take_place(link_t *l)
 	return p;
 }
 
+/*
+ * A line whose last packet leaves often gets the next one at once. It need not go to
+ * sleep before, as long as no other line wakes: its tag is the same when it returns,
+ * unless a node above it would have been idle and another child's finish tag is greater.
+ */
+CORE_FN void link_sleep(link_t *l)
+{
+	u32 n = l->lingers;
+
+	if (!n)
+		return;
+	l->lingers = LINK_NIL;
+	hsfq_sleep(&l->tree, n);
+	if (l->line[n].queue)
+		link_idle_add(l, n);
+}
+
+CORE_FN bool link_lingers(link_t *l, u32 n)
+{
+	if (l->lingers != n)
+		return false;
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &l->tree.node[n], *p = &l->tree.node[h->parent];
+
+		hsfq_heap_move(&l->tree, n); /* as the last to arrive with its tag */
+		if (p->runnable > 1)
+			break;
+		if (sfq_before(h->flow.start, p->clock.max_finish))
+			return false;
+		sfq_idle(&p->clock);
+		n = h->parent;
+	}
+	l->tree.seen_ns = l->tree.owed_ns; /* the same where nothing is charged yet */
+	return true;
+}
+
+/* The first packet of a line comes. */
+CORE_FN void link_wake(link_t *l, u32 n)
+{
+	if (link_lingers(l, n)) {
+		l->lingers = LINK_NIL;
+		return;
+	}
+	link_sleep(l);
+	if (l->line[n].queue)
+		link_idle_remove(l, n);
+	hsfq_setrun(&l->tree, n);
+}
+
 CORE_FN void link_append(link_t *l, u32 n, u32 p)
 {
 	link_line_t *line = &l->line[n];
@@ -298,9 +348,7 @@ CORE_FN void link_append(link_t *l, u32 n, u32 p)
 		l->packet[line->tail].next = p;
 	} else {
 		line->head = p;
-		if (line->queue)
-			link_idle_remove(l, n);
-		hsfq_setrun(&l->tree, n);
+		link_wake(l, n);
 	}
 	line->tail = p;
 	line->bytes += l->packet[p].bytes;
@@ -338,11 +386,11 @@ CORE_FN u32 link_enqueue(link_t *l, u32 queue, u32 hash, u32 bytes, u32 length, 
 	l->packet[p].bytes = bytes;
 	l->packet[p].length = length;
 	l->packet[p].arrived_ns = now_ns;
+	link_append(l, n, p);
 	q->packets++;
 	q->bytes += bytes;
 	l->packets++;
 	l->bytes += bytes;
-	link_append(l, n, p);
 	return p;
 }
 
@@ -363,9 +411,8 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 	line->head = l->packet[p].next;
 	line->bytes -= bytes;
 	if (!--line->packets) {
-		hsfq_sleep(&l->tree, n);
-		if (line->queue)
-			link_idle_add(l, n);
+		link_sleep(l);
+		l->lingers = n;
 	}
 	q->packets--;
 	q->bytes -= bytes;
@@ -373,6 +420,17 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 	l->bytes -= bytes;
 	l->packet[p].next = l->free;
 	l->free = p;
+}
+
+/* The line that is served next: there is a packet. */
+CORE_FN u32 link_choose(link_t *l)
+{
+	u32 n = hsfq_schedule(&l->tree);
+
+	if (n != l->lingers)
+		return n;
+	link_sleep(l);
+	return hsfq_schedule(&l->tree);
 }
 
 struct link_next {
@@ -393,7 +451,7 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 		next.wait_ns = l->pace.next_ns;
 		return next;
 	}
-	n = hsfq_schedule(&l->tree);
+	n = link_choose(l);
 	if (!n)
 		return next;
 	p = l->line[n].head;
@@ -411,7 +469,7 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 /* The interface goes: a packet leaves, dropped. Its place, LINK_NIL: there was none. */
 CORE_FN u32 link_flush(link_t *l)
 {
-	u32 n = l->packets ? hsfq_schedule(&l->tree) : HSFQ_NIL, p;
+	u32 n = l->packets ? link_choose(l) : HSFQ_NIL, p;
 
 	if (!n)
 		return LINK_NIL;
@@ -485,6 +543,7 @@ CORE_FN int link_rmnod(link_t *l, u32 n)
 		return -CORE_ENOENT;
 	if (l->attached[n] || l->line[n].packets)
 		return -CORE_EBUSY;
+	link_sleep(l);
 	if (l->discipline[n] > LINK_FIFO)
 		link_purge(l, n);
 	err = hsfq_rmnod(&l->tree, n);
