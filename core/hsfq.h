@@ -438,6 +438,27 @@ CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns
 	hsfq_charge(t, leaf, length_ns, planned_ns);
 }
 
+/* A leaf requests one quantum and is served it at once, while nothing is runnable:
+ * hsfq_setrun, hsfq_schedule, hsfq_update and hsfq_sleep in one. */
+CORE_FN void hsfq_through(hsfq_tree_t *t, u32 leaf, u64 length_ns)
+{
+	u32 n = leaf;
+
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+		sfq_arrive(&p->clock, &h->flow, 0);
+		sfq_serve(&p->clock, h->flow.start);
+		sfq_move(&h->flow, hsfq_length(h, length_ns), h->weight);
+		p->clock.max_finish = sfq_max(p->clock.max_finish, h->flow.start);
+		sfq_idle(&p->clock);
+		sfq_depart(&p->clock, &h->flow);
+		h->served_ns += length_ns;
+		n = h->parent;
+	}
+	t->node[HSFQ_ROOT].served_ns += length_ns;
+}
+
 /* ---- what a server with a clock needs besides -------------------------- */
 
 /*

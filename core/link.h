@@ -105,7 +105,7 @@ struct link {
 	u32 used; /* places up to here were used */
 	u32 free_queue, unused_queue;
 	u32 queues;
-	u32 lingers;        /* a line still runnable, though its last packet has left */
+	u32 through;        /* the line of the only packet, whose nodes are not runnable */
 	u32 lines;          /* of sfq and fq leaves, */
 	u32 idle, idle_end; /* and those without packets, the oldest first */
 	struct link_line line[HSFQ_NODES]; /* by node */
@@ -292,63 +292,27 @@ CORE_FN u32 link_take_place(link_t *l)
 }
 
 /*
- * A line whose last packet leaves often gets the next one at once. It need not go to
- * sleep before, as long as no other line wakes: its tag is the same when it returns,
- * unless a node above it would have been idle and another child's finish tag is greater.
+ * A packet that comes while none is queued mostly leaves before the next one comes. Its
+ * line is not made runnable then: it goes through the tree in one step (hsfq_through).
  */
-CORE_FN void link_sleep(link_t *l)
-{
-	u32 n = l->lingers;
-
-	if (!n)
-		return;
-	l->lingers = LINK_NIL;
-	hsfq_sleep(&l->tree, n);
-	if (l->line[n].queue)
-		link_idle_add(l, n);
-}
-
-CORE_FN bool link_lingers(link_t *l, u32 n)
-{
-	if (l->lingers != n)
-		return false;
-	while (n > HSFQ_ROOT && CORE_MORE) {
-		hsfq_node_t *h = &l->tree.node[n], *p = &l->tree.node[h->parent];
-
-		hsfq_heap_move(&l->tree, n); /* as the last to arrive with its tag */
-		if (p->runnable > 1)
-			break;
-		if (sfq_before(h->flow.start, p->clock.max_finish))
-			return false;
-		sfq_idle(&p->clock);
-		n = h->parent;
-	}
-	l->tree.seen_ns = l->tree.owed_ns; /* the same where nothing is charged yet */
-	return true;
-}
-
-/* The first packet of a line comes. */
-CORE_FN void link_wake(link_t *l, u32 n)
-{
-	if (link_lingers(l, n)) {
-		l->lingers = LINK_NIL;
-		return;
-	}
-	link_sleep(l);
-	if (l->line[n].queue)
-		link_idle_remove(l, n);
-	hsfq_setrun(&l->tree, n);
-}
-
 CORE_FN void link_append(link_t *l, u32 n, u32 p)
 {
 	link_line_t *line = &l->line[n];
 
+	if (l->through) {
+		hsfq_setrun(&l->tree, l->through);
+		l->through = LINK_NIL;
+	}
 	if (line->packets++) {
 		l->packet[line->tail].next = p;
 	} else {
 		line->head = p;
-		link_wake(l, n);
+		if (line->queue)
+			link_idle_remove(l, n);
+		if (l->packets)
+			hsfq_setrun(&l->tree, n);
+		else
+			l->through = n;
 	}
 	line->tail = p;
 	line->bytes += l->packet[p].bytes;
@@ -411,8 +375,12 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 	line->head = l->packet[p].next;
 	line->bytes -= bytes;
 	if (!--line->packets) {
-		link_sleep(l);
-		l->lingers = n;
+		if (l->through)
+			l->through = LINK_NIL;
+		else
+			hsfq_sleep(&l->tree, n);
+		if (line->queue)
+			link_idle_add(l, n);
 	}
 	q->packets--;
 	q->bytes -= bytes;
@@ -422,15 +390,18 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 	l->free = p;
 }
 
-/* The line that is served next: there is a packet. */
+/* The line that is served next, if there is a packet. */
 CORE_FN u32 link_choose(link_t *l)
 {
-	u32 n = hsfq_schedule(&l->tree);
+	return l->through ? l->through : hsfq_schedule(&l->tree);
+}
 
-	if (n != l->lingers)
-		return n;
-	link_sleep(l);
-	return hsfq_schedule(&l->tree);
+CORE_FN void link_charge(link_t *l, u32 n, u32 length)
+{
+	if (l->through)
+		hsfq_through(&l->tree, n, length);
+	else
+		hsfq_update(&l->tree, n, length, 0);
 }
 
 struct link_next {
@@ -459,7 +430,7 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 	next.drop = codel_drop(&l->line[n].codel, &l->goal, now_ns - l->packet[p].arrived_ns,
 			       l->line[n].bytes - l->packet[p].bytes, LINK_LONGEST, now_ns);
 	if (!next.drop) {
-		hsfq_update(&l->tree, n, l->packet[p].length, 0);
+		link_charge(l, n, l->packet[p].length);
 		pace_sent(&l->pace, l->packet[p].length, now_ns);
 	}
 	link_take(l, n, p, next.drop);
@@ -469,7 +440,7 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 /* The interface goes: a packet leaves, dropped. Its place, LINK_NIL: there was none. */
 CORE_FN u32 link_flush(link_t *l)
 {
-	u32 n = l->packets ? link_choose(l) : HSFQ_NIL, p;
+	u32 n = link_choose(l), p;
 
 	if (!n)
 		return LINK_NIL;
@@ -543,7 +514,6 @@ CORE_FN int link_rmnod(link_t *l, u32 n)
 		return -CORE_ENOENT;
 	if (l->attached[n] || l->line[n].packets)
 		return -CORE_EBUSY;
-	link_sleep(l);
 	if (l->discipline[n] > LINK_FIFO)
 		link_purge(l, n);
 	err = hsfq_rmnod(&l->tree, n);

@@ -180,11 +180,9 @@ static u32 held(u32 n)
 		place = l.packet[place].next;
 	}
 	CHECK(bytes == l.line[n].bytes);
-	if (i)
-		CHECK(l.tree.node[n].flags & HSFQ_RUNNABLE && l.tree.node[n].flags & HSFQ_LEAF);
-	else
-		CHECK(!(l.tree.node[n].flags & HSFQ_RUNNABLE) || n == l.lingers ||
-		      !(l.tree.node[n].flags & HSFQ_LEAF));
+	CHECK(!i || l.tree.node[n].flags & HSFQ_LEAF);
+	if (l.tree.node[n].flags & HSFQ_LEAF)
+		CHECK(!!(l.tree.node[n].flags & HSFQ_RUNNABLE) == (i && n != l.through));
 	return i;
 }
 
@@ -208,6 +206,7 @@ static void check(void)
 		in_queues += l.queue[i].packets;
 	}
 	CHECK(packets == l.packets && in_queues == l.packets);
+	CHECK(!l.through || (l.packets == 1 && l.line[l.through].packets == 1 && !l.tree.runnable));
 }
 
 /* Zeroes what the last input used: all of it would take longer than most inputs do. */
