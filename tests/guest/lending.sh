@@ -8,7 +8,7 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 
-# served PID SECONDS: its service in about that time, in thousandths of the time
+# served PID SECONDS: its service in about that time, in ten-thousandths of the time
 # (this script and its programs take some of it)
 served() {
 	local from to first last
@@ -17,7 +17,18 @@ served() {
 	sleep "$2"
 	to=${EPOCHREALTIME/./}
 	read -r last _ <"/proc/$1/schedstat"
-	echo $(((last - first) / (to - from)))
+	echo $(((last - first) / 100 * 1000 / (to - from)))
+}
+# part PID OTHER SECONDS: of what both are served in that time the first one's, in ten-thousandths
+part() {
+	local of_one of_other one other
+	read -r of_one _ <"/proc/$1/schedstat"
+	read -r of_other _ <"/proc/$2/schedstat"
+	sleep "$3"
+	read -r one _ <"/proc/$1/schedstat"
+	read -r other _ <"/proc/$2/schedstat"
+	one=$((one - of_one)) other=$((other - of_other))
+	echo $((one * 10000 / (one + other)))
 }
 within() { # NAME FOUND LOW HIGH
 	check "$1: $2" test "$2" -ge "$3" -a "$2" -le "$4"
@@ -65,18 +76,18 @@ for kind in "" --inherit --robust; do
 	busy /other 1
 	second=$!
 	sleep 0.5
-	within "alone$kind" "$(served $holder 2)" 0 6
-	# The waiter's class is due 99/200.
+	within "alone$kind" "$(served $holder 4)" 0 25
+	# The waiter's class is due 99/200, and /other 100/200.
 	lock /heavy a -- --hold 1ms
 	waiter=$!
 	sleep 0.3
-	within "lent$kind" "$(served $holder 2)" 485 500
+	within "lent$kind" "$(part $holder $second 2)" 4925 5025
 	# /other keeps its own.
-	within "other$kind" "$(served $second 2)" 490 505
+	within "other$kind" "$(served $second 2)" 4950 5050
 	# A waiter that is killed takes it back.
 	kill -KILL $waiter
 	sleep 0.1
-	within "returned$kind" "$(served $holder 2)" 0 6
+	within "returned$kind" "$(served $holder 2)" 0 40
 	stop $holder $first $second $waiter
 done
 
@@ -92,12 +103,12 @@ first=$!
 busy /other 1
 second=$!
 sleep 0.5
-within chain "$(served $holder 2)" 485 500
+within chain "$(part $holder $second 2)" 4925 5025
 check chained test "$(loans chained)" -ge 1
 # The one in the middle goes, and with it what came through it.
 kill -KILL $middle
 sleep 0.3
-within chain-broken "$(served $holder 2)" 0 6
+within chain-broken "$(served $holder 2)" 0 40
 stop $holder $middle $waiter $first $second
 
 # In one class: 1 + 100 of 1 + 100 + 100, when the waiter moves away 1 of 101.
@@ -112,13 +123,13 @@ first=$!
 sleep 0.3
 check weight qlinux class set /one --thread $holder --weight 1
 sleep 0.3
-within one-class "$(served $holder 2)" 493 508
+within one-class "$(part $holder $first 2)" 5000 5050
 check weight-of-waiter qlinux class set /one --thread $waiter --weight 300
 sleep 0.3
-within one-class-heavier "$(served $holder 2)" 740 755
+within one-class-heavier "$(part $holder $first 2)" 7470 7540
 # The holder is killed: a mutex that is not robust stays locked, nobody is left to lend to.
 stop $holder
-within nothing-left "$(served $first 1)" 985 1001
+within nothing-left "$(served $first 1)" 9900 10010
 stop $waiter $first
 
 check balanced test "$(loans loans)" -eq "$(loans returned)"
