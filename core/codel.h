@@ -37,7 +37,7 @@ struct codel_goal {
 typedef struct codel CORE_MEM codel_t;
 typedef struct codel_goal CORE_MEM codel_goal_t;
 
-/* x' = x (3 - n x^2) / 2, from x a little more than 1 / sqrt(n). */
+/* x' = x (3 - n x^2) / 2, from x between 0 and sqrt(3 / n). */
 CORE_COLD void codel_newton(codel_t *c)
 {
 	u64 x = c->inverse, rest;

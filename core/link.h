@@ -46,6 +46,7 @@ enum {
 	LINK_LINES_FLOWS = LINK_LINES / 2, /* beyond which flows of a queue share one */
 	LINK_BUCKETS = 8192,               /* of the table that finds them; a power of two */
 	LINK_NIL = 0,
+	LINK_GENERATIONS = 16,
 	LINK_LIMIT_DEFAULT = 1000,         /* packets in a queue, as a device's own */
 	LINK_BYTES_DEFAULT = 32 * 1048576, /* bytes in a queue, as fq_codel's */
 	LINK_LONGEST = 1514,               /* of the packets that CoDel leaves a queue with */
@@ -91,7 +92,9 @@ struct link_queue {
 	u32 used;
 	u32 leaf; /* where it is attached, or none */
 	u32 weight;
-	u32 next; /* in the list of free queues */
+	u32 users;      /* rules and the like that send packets to it */
+	u32 generation; /* of its number, which is used again */
+	u32 next;       /* in the list of free queues */
 };
 
 struct link {
@@ -104,7 +107,7 @@ struct link {
 	u32 free; /* list of places that were used before */
 	u32 used; /* places up to here were used */
 	u32 free_queue, unused_queue;
-	u32 queues;
+	u32 hashed;         /* fq leaves: packets' hashes are asked for */
 	u32 through;        /* the line of the only packet, whose nodes are not runnable */
 	u32 lines;          /* of sfq and fq leaves, */
 	u32 idle, idle_end; /* and those without packets, the oldest first */
@@ -324,6 +327,23 @@ CORE_FN bool link_queue_valid(link_t *l, u32 q)
 }
 
 /*
+ * What names a queue outside, and does not name the next one with its number: who still
+ * uses the name of a queue that was removed finds none. 16 bits.
+ */
+CORE_FN u32 link_id(link_t *l, u32 q)
+{
+	return l->queue[q].generation * LINK_QUEUES + q;
+}
+
+/* The queue with that name, or none. */
+CORE_FN u32 link_by_id(link_t *l, u32 id)
+{
+	u32 q = id % LINK_QUEUES;
+
+	return link_queue_valid(l, q) && link_id(l, q) == id ? q : LINK_NIL;
+}
+
+/*
  * A packet of so many bytes, which takes `length` of them on the line, comes to the
  * queue; `hash` tells its flow. Returns its place, or LINK_NIL: there is no room, and
  * it is counted as refused. A queue that is attached nowhere has none.
@@ -406,6 +426,7 @@ CORE_FN void link_charge(link_t *l, u32 n, u32 length)
 
 struct link_next {
 	u32 place;   /* of the packet that leaves now, or LINK_NIL */
+	u32 line;    /* that it was in */
 	bool drop;   /* it is not sent */
 	u64 wait_ns; /* none leaves before then; HSFQ_NEVER: none is queued */
 };
@@ -413,7 +434,7 @@ struct link_next {
 /* The packet that is sent next, or dropped: then ask again. */
 CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 {
-	struct link_next next = {LINK_NIL, false, HSFQ_NEVER};
+	struct link_next next = {LINK_NIL, LINK_NIL, false, HSFQ_NEVER};
 	u32 n, p;
 
 	if (!l->packets)
@@ -427,6 +448,7 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 		return next;
 	p = l->line[n].head;
 	next.place = p;
+	next.line = n;
 	next.drop = codel_drop(&l->line[n].codel, &l->goal, now_ns - l->packet[p].arrived_ns,
 			       l->line[n].bytes - l->packet[p].bytes, LINK_LONGEST, now_ns);
 	if (!next.drop) {
@@ -485,8 +507,10 @@ CORE_FN int link_mkleaf(link_t *l, u32 parent, u32 weight, u32 discipline)
 	    l->tree.node[parent].depth + 1 >= HSFQ_DEPTH_MAX)
 		return -CORE_ELOOP; /* no room for its lines */
 	n = hsfq_mknod(&l->tree, parent, weight, discipline == LINK_FIFO ? HSFQ_LEAF : 0);
-	if (n > 0)
+	if (n > 0) {
 		l->discipline[n] = discipline;
+		l->hashed += discipline == LINK_FQ;
+	}
 	return n;
 }
 
@@ -519,6 +543,7 @@ CORE_FN int link_rmnod(link_t *l, u32 n)
 	err = hsfq_rmnod(&l->tree, n);
 	if (err)
 		return err;
+	l->hashed -= l->discipline[n] == LINK_FQ;
 	l->discipline[n] = 0;
 	l->line[n] = empty;
 	return 0;
@@ -537,7 +562,7 @@ CORE_FN int link_set_weight(link_t *l, u32 n, u32 weight)
 CORE_FN int link_createq(link_t *l, u32 weight)
 {
 	struct link_queue empty = {};
-	u32 q = l->free_queue;
+	u32 q = l->free_queue, generation;
 
 	if (weight < SFQ_WEIGHT_MIN || weight > SFQ_WEIGHT_MAX)
 		return -CORE_ERANGE;
@@ -547,12 +572,13 @@ CORE_FN int link_createq(link_t *l, u32 weight)
 		q = l->unused_queue++;
 	else
 		return -CORE_ENOSPC;
+	generation = l->queue[q].generation;
 	l->queue[q] = empty;
+	l->queue[q].generation = generation;
 	l->queue[q].used = 1;
 	l->queue[q].weight = weight;
 	l->queue[q].packets_max = LINK_LIMIT_DEFAULT;
 	l->queue[q].bytes_max = LINK_BYTES_DEFAULT;
-	l->queues++;
 	return q;
 }
 
@@ -596,22 +622,24 @@ CORE_FN void link_count_add(link_counts_t *to, link_counts_t *more)
 	to->dropped_bytes += more->dropped_bytes;
 }
 
-/* Returns 0, -CORE_ENOENT, or -CORE_EBUSY: it has packets, wherever they are. */
+/* Returns 0, -CORE_ENOENT, or -CORE_EBUSY: it has users, or packets, wherever they are. */
 CORE_FN int link_rmq(link_t *l, u32 q)
 {
 	struct link_queue empty = {};
+	u32 generation;
 
 	if (!link_queue_valid(l, q))
 		return -CORE_ENOENT;
-	if (l->queue[q].packets)
+	if (l->queue[q].packets || l->queue[q].users)
 		return -CORE_EBUSY;
 	if (l->queue[q].leaf)
 		l->attached[l->queue[q].leaf]--;
 	link_count_add(&l->gone, &l->queue[q].counts);
+	generation = (l->queue[q].generation + 1) % LINK_GENERATIONS;
 	l->queue[q] = empty;
+	l->queue[q].generation = generation;
 	l->queue[q].next = l->free_queue;
 	l->free_queue = q;
-	l->queues--;
 	return 0;
 }
 

@@ -84,8 +84,10 @@ CORE_FN void pace_sent(pace_t *p, u32 length, u64 now_ns)
 {
 	u64 units, ns;
 
-	if (!p->rate)
+	if (!p->rate) {
+		p->next_ns = now_ns;
 		return;
+	}
 	if (p->next_ns + PACE_LATE_MAX_NS < now_ns)
 		p->next_ns = now_ns - PACE_LATE_MAX_NS;
 	units = length * PACE_SECOND_NS + p->rem;

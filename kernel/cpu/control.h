@@ -44,17 +44,6 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 
 _Static_assert(HSFQ_WAITS == WAITS_BUCKETS, "a record holds a histogram");
 
-/* The index of a loop as the verifier must see it: checked right before its use,
- * whatever the compiler makes of the loop. */
-#define INDEX(i, n)                                                                                \
-	({                                                                                         \
-		u32 checked = i;                                                                   \
-		barrier_var(checked);                                                              \
-		if (checked >= (n))                                                                \
-			break;                                                                     \
-		checked;                                                                           \
-	})
-
 static void fill_record(struct hsfq_class_record *r, u32 leaf)
 {
 	hsfq_node_t *l = &tree.node[leaf], *node = &tree.node[l->parent];

@@ -34,7 +34,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-#include "arena.h"
+#include "../arena.h"
 
 #define CORE_HAVE_TYPES
 #define CORE_MEM    __arena

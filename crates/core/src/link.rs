@@ -55,6 +55,7 @@ pub struct Counts {
 #[derive(Clone, Copy)]
 struct RawNext {
     place: u32,
+    line: u32,
     drop: bool,
     wait_ns: u64,
 }

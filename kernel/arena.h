@@ -2,8 +2,8 @@
 /*
  * arena.h - the compiler's and verifier's view of BPF arena memory and loops
  */
-#ifndef QLINUX_CPU_ARENA_H
-#define QLINUX_CPU_ARENA_H
+#ifndef QLINUX_ARENA_H
+#define QLINUX_ARENA_H
 
 #define __arena __attribute__((address_space(1)))
 
@@ -18,6 +18,17 @@ out:                                                                            
 		more = false;                                                                      \
 go:;                                                                                               \
 		more;                                                                              \
+	})
+
+/* The index of a loop as the verifier must see it: checked right before its use,
+ * whatever the compiler makes of the loop. */
+#define INDEX(i, n)                                                                                \
+	({                                                                                         \
+		u32 checked = i;                                                                   \
+		barrier_var(checked);                                                              \
+		if (checked >= (n))                                                                \
+			break;                                                                     \
+		checked;                                                                           \
 	})
 
 #define ARENA_PAGE 4096

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * control.h - what user space asks for: programs of type "syscall"
+ */
+#ifndef QLINUX_LINK_CONTROL_H
+#define QLINUX_LINK_CONTROL_H
+
+#define NAME_WORDS (HSFQ_LINK_NAME / 8)
+
+_Static_assert(HSFQ_LINK_WAITS == WAITS_BUCKETS, "a record holds a histogram");
+_Static_assert(HSFQ_LINK_RULES == RULES_MAX, "rules of an interface");
+
+static __always_inline void name_in(u64 __arena *to, const u64 *from)
+{
+	u32 i;
+
+#pragma unroll
+	for (i = 0; i < NAME_WORDS; i++)
+		to[i] = from[i];
+}
+
+static __always_inline void name_out(u64 *to, const u64 __arena *from)
+{
+	u32 i;
+
+#pragma unroll
+	for (i = 0; i < NAME_WORDS; i++)
+		to[i] = from[i];
+}
+
+/* ---- nodes ------------------------------------------------------------- */
+
+static int change_node(struct hsfq_link_ctl_node *c)
+{
+	switch (c->op) {
+	case HSFQ_LINK_ADD:
+		return c->leaf ? link_mkleaf(&link, c->parent, c->weight, c->leaf)
+			       : link_mknod(&link, c->parent, c->weight);
+	case HSFQ_LINK_DEL:
+		return link_rmnod(&link, c->node);
+	case HSFQ_LINK_SET:
+		return link_set_weight(&link, c->node, c->weight);
+	}
+	return -EINVAL;
+}
+
+SEC("syscall")
+int hsfq_link_ctl_node(struct hsfq_link_ctl_node *c)
+{
+	unsigned long flags;
+	int err;
+
+	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		return -EBUSY;
+	err = change_node(c);
+	if (err > 0)
+		name_in(node_name[(u32)err % HSFQ_NODES], c->name);
+	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	if (err > 0) {
+		c->node = err;
+		err = 0;
+	}
+	return err;
+}
+
+static void fill_node(struct hsfq_link_node *r, u32 n)
+{
+	hsfq_node_t *node = &link.tree.node[n];
+
+	r->served = node->served_ns;
+	r->node = n;
+	r->parent = node->parent;
+	r->weight = node->weight;
+	r->leaf = link.discipline[n];
+	r->runnable = node->flags & HSFQ_RUNNABLE || link.through == n;
+	r->queues = link.attached[n];
+	name_out(r->name, node_name[n]);
+}
+
+/* The lines below an sfq or fq leaf are not told of. */
+SEC("syscall")
+int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
+{
+	volatile u32 *count = &c->count;
+	unsigned long flags;
+	u32 n;
+
+	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		return -EBUSY;
+	hsfq_settle(&link.tree);
+	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	c->time_ns = bpf_ktime_get_ns();
+	*count = 0;
+	for (n = c->from; n < link.tree.unused && n < HSFQ_NODES && can_loop; n++) {
+		if (!(link.tree.node[n].flags & HSFQ_USED) || link.line[n].queue)
+			continue;
+		fill_node(&c->record[INDEX(*count, HSFQ_LINK_NODES)], n);
+		++*count;
+	}
+	c->from = n < link.tree.unused ? n : 0;
+	return 0;
+}
+
+/* ---- queues ------------------------------------------------------------ */
+
+static int set_queue(struct hsfq_link_ctl_queue *c, u32 q)
+{
+	int err = 0;
+
+	/* Both or neither. */
+	if (c->set & HSFQ_LINK_SET_WEIGHT && (c->weight < SFQ_WEIGHT_MIN || c->weight > SFQ_WEIGHT_MAX))
+		return -CORE_ERANGE;
+	if (c->set & HSFQ_LINK_SET_LIMITS)
+		err = link_limitq(&link, q, c->packets_max, c->bytes_max);
+	if (!err && c->set & HSFQ_LINK_SET_WEIGHT)
+		err = link_set_weightq(&link, q, c->weight);
+	return err;
+}
+
+static int change_queue(struct hsfq_link_ctl_queue *c)
+{
+	u32 q = link_by_id(&link, c->queue);
+
+	switch (c->op) {
+	case HSFQ_LINK_ADD:
+		return link_createq(&link, c->weight);
+	case HSFQ_LINK_DEL:
+		return link_rmq(&link, q);
+	case HSFQ_LINK_ATTACH:
+		return link_attachq(&link, q, c->leaf);
+	case HSFQ_LINK_SET:
+		return q ? set_queue(c, q) : -ENOENT;
+	}
+	return -EINVAL;
+}
+
+static __noinline void clear_waits(u32 q)
+{
+	u32 i;
+
+	for (i = 0; i < HSFQ_LINK_WAITS && can_loop; i++)
+		queue_waits[q].count[i] = 0;
+}
+
+SEC("syscall")
+int hsfq_link_ctl_queue(struct hsfq_link_ctl_queue *c)
+{
+	unsigned long flags;
+	int err;
+
+	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		return -EBUSY;
+	err = change_queue(c);
+	if (err > 0) {
+		u32 q = (u32)err % LINK_QUEUES;
+
+		name_in(queue_name[q], c->name);
+		clear_waits(q);
+		c->queue = link_id(&link, q);
+		err = 0;
+	}
+	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	return err;
+}
+
+static void fill_queue(struct hsfq_link_queue *r, u32 n)
+{
+	struct link_queue __arena *q = &link.queue[n];
+	u32 i;
+
+	r->counts = q->counts;
+	r->bytes = q->bytes;
+	r->bytes_max = q->bytes_max;
+	r->packets = q->packets;
+	r->packets_max = q->packets_max;
+	r->queue = link_id(&link, n);
+	r->leaf = q->leaf;
+	r->weight = q->weight;
+	r->users = q->users;
+	for (i = 0; i < HSFQ_LINK_WAITS && can_loop; i++) {
+		u32 at = INDEX(i, HSFQ_LINK_WAITS);
+
+		r->waits[at] = queue_waits[n].count[at];
+	}
+	name_out(r->name, queue_name[n]);
+}
+
+/* Each record is of one moment. */
+SEC("syscall")
+int hsfq_link_ctl_queues(struct hsfq_link_ctl_queues *c)
+{
+	volatile u32 *count = &c->count;
+	unsigned long flags;
+	u32 n;
+
+	c->time_ns = bpf_ktime_get_ns();
+	*count = 0;
+	for (n = c->from; n < link.unused_queue && n < LINK_QUEUES && can_loop; n++) {
+		u32 at = INDEX(*count, HSFQ_LINK_QUEUES);
+
+		if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+			return -EBUSY;
+		if (link.queue[n].used) {
+			fill_queue(&c->record[at], n);
+			++*count;
+		}
+		bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	}
+	c->from = n < link.unused_queue ? n : 0;
+	return 0;
+}
+
+/* ---- the link as a whole ----------------------------------------------- */
+
+static void set_codel(struct hsfq_link_ctl_link *c)
+{
+	link.goal.target_ns = c->target_ns;
+	link.goal.interval_ns = c->interval_ns;
+}
+
+static int set_standard(u32 id)
+{
+	u32 q = link_by_id(&link, id);
+
+	if (!q)
+		return -ENOENT;
+	if (standard)
+		link.queue[standard].users--;
+	link.queue[q].users++;
+	standard = q;
+	return 0;
+}
+
+static int set_link(struct hsfq_link_ctl_link *c)
+{
+	int err = 0;
+
+	if (c->set & HSFQ_LINK_SET_DEFAULT)
+		err = set_standard(c->standard);
+	if (!err && c->set & HSFQ_LINK_SET_RATE)
+		err = pace_set(&link.pace, c->rate, c->overhead, c->least);
+	if (!err && c->set & HSFQ_LINK_SET_CODEL)
+		set_codel(c);
+	return err;
+}
+
+SEC("syscall")
+int hsfq_link_ctl_link(struct hsfq_link_ctl_link *c)
+{
+	unsigned long flags;
+	int err;
+
+	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		return -EBUSY;
+	if (!link.tree.nodes)
+		link_init(&link);
+	err = set_link(c);
+	c->standard = standard ? link_id(&link, standard) : 0;
+	c->rate = link.pace.rate;
+	c->overhead = link.pace.overhead;
+	c->least = link.pace.least;
+	c->target_ns = link.goal.target_ns;
+	c->interval_ns = link.goal.interval_ns;
+	c->packets = link.packets;
+	c->bytes = link.bytes;
+	c->rules = rules.count;
+	c->gone = link.gone;
+	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	c->state = hsfq_link_state;
+	c->time_ns = bpf_ktime_get_ns();
+	return err;
+}
+
+/* ---- who goes where ---------------------------------------------------- */
+
+static int add_rule(struct hsfq_link_ctl_rule *c)
+{
+	u32 q = link_by_id(&link, c->rule.queue);
+	struct rule r = c->rule;
+	int err;
+
+	if (!q)
+		return -ENOENT;
+	r.queue = q;
+	err = rules_insert(&rules, c->at, &r);
+	if (!err)
+		link.queue[q].users++;
+	return err;
+}
+
+static int del_rule(u32 at)
+{
+	if (at >= rules.count || at >= RULES_MAX)
+		return -ENOENT;
+	link.queue[rules.rule[at].queue].users--;
+	return rules_remove(&rules, at);
+}
+
+static int get_rule(struct hsfq_link_ctl_rule *c)
+{
+	if (c->at >= rules.count || c->at >= RULES_MAX)
+		return -ENOENT;
+	c->rule = rules.rule[c->at];
+	c->rule.queue = link_id(&link, c->rule.queue);
+	return 0;
+}
+
+SEC("syscall")
+int hsfq_link_ctl_rule(struct hsfq_link_ctl_rule *c)
+{
+	unsigned long flags;
+	int err = -EINVAL;
+
+	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		return -EBUSY;
+	if (c->op == HSFQ_LINK_ADD)
+		err = add_rule(c);
+	else if (c->op == HSFQ_LINK_DEL)
+		err = del_rule(c->at);
+	else if (c->op == HSFQ_LINK_GET)
+		err = get_rule(c);
+	c->count = rules.count;
+	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	return err;
+}
+
+/* The queue with that id gets a user more, or one less. */
+static u32 use_queue(u32 id, int more)
+{
+	unsigned long flags;
+	u32 q;
+
+	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		return LINK_NIL;
+	q = link_by_id(&link, id);
+	if (q)
+		link.queue[q].users += more;
+	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	return q;
+}
+
+SEC("syscall")
+int hsfq_link_ctl_cgroup(struct hsfq_link_ctl_cgroup *c)
+{
+	u32 *old = bpf_map_lookup_elem(&cgroups, &c->cgroup_id), q = LINK_NIL;
+	u32 earlier = old ? *old : LINK_NIL;
+	long err;
+
+	if (!c->queue && !earlier)
+		return -ENOENT;
+	if (c->queue) {
+		q = use_queue(c->queue, 1);
+		if (!q)
+			return -ENOENT;
+		err = bpf_map_update_elem(&cgroups, &c->cgroup_id, &q, 0);
+	} else {
+		err = bpf_map_delete_elem(&cgroups, &c->cgroup_id);
+	}
+	if (err) {
+		if (q)
+			use_queue(c->queue, -1);
+		return err;
+	}
+	if (earlier)
+		use_queue(link_id(&link, earlier), -1);
+	__sync_fetch_and_add(&cgroups_count, (u32)(!!q - !!earlier));
+	__sync_fetch_and_add(&cgroups_epoch, 1);
+	return 0;
+}
+
+#endif
