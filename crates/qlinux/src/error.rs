@@ -120,6 +120,17 @@ pub enum Error {
     )]
     NotThreaded { path: String, why: String },
 
+    #[error("network interface {name} does not exist: `ip link` lists those that do")]
+    NoDevice { name: String },
+    #[error("{doing} failed: {why}; see `tc qdisc show` for what is there")]
+    Netlink {
+        doing: String,
+        why: String,
+        errno: Errno,
+    },
+    #[error("{doing} is not permitted: run the command as root")]
+    NetPrivilege { doing: String },
+
     #[error(
         "no cgroup v2 hierarchy is mounted: mount one with `mount -t cgroup2 none /sys/fs/cgroup`"
     )]
@@ -186,12 +197,12 @@ impl Error {
             ThreadElsewhere { .. } => Errno::EXDEV,
             Load { .. } | Attach { .. } | Bpf { .. } => Errno::EIO,
             Locked { .. } => Errno::EAGAIN,
-            NoCgroup2 => Errno::ENODEV,
-            Privilege { .. } => Errno::EPERM,
+            NoCgroup2 | NoDevice { .. } => Errno::ENODEV,
+            Privilege { .. } | NetPrivilege { .. } => Errno::EPERM,
             Io { source, .. } => {
                 Errno::from_raw(source.raw_os_error().unwrap_or(Errno::EIO as i32))
             }
-            Ctl { errno, .. } => *errno,
+            Ctl { errno, .. } | Netlink { errno, .. } => *errno,
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`class`] | operations on classes, made of the two above |
 //! | [`view`] | what every class is entitled to, receives and waits for |
 //! | [`trace`] | the scheduler's ring buffer of quanta |
+//! | [`netlink`] | network interfaces and their queueing disciplines |
 //! | [`intf`] | the structures shared with the BPF program |
 //!
 //! The kernel holds all state: objects are pinned in bpffs and no process of
@@ -24,6 +25,7 @@ pub mod intf;
 mod leaf;
 mod limit;
 mod lock;
+pub mod netlink;
 mod path;
 pub mod reserve;
 pub mod trace;
