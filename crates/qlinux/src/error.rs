@@ -122,7 +122,7 @@ pub enum Error {
 
     #[error("network interface {name} does not exist: `ip link` lists those that do")]
     NoDevice { name: String },
-    #[error("{doing} failed: {why}; see `tc qdisc show` for what is there")]
+    #[error("{doing} failed: {why}; see `ip -d link` and `tc qdisc show` for what is there")]
     Netlink {
         doing: String,
         why: String,
@@ -130,6 +130,23 @@ pub enum Error {
     },
     #[error("{doing} is not permitted: run the command as root")]
     NetPrivilege { doing: String },
+    #[error("the queueing discipline {kind} of {dev} cannot be put back later, because {why}: remove it first with `tc qdisc del dev {dev} root`")]
+    NotRestorable {
+        kind: String,
+        dev: String,
+        why: String,
+    },
+    #[error("{object} of {dev} could not be put back: {why}; the kernel's default serves {dev} now, set it up anew with `tc`")]
+    NotRestored {
+        object: String,
+        dev: String,
+        why: String,
+        errno: Errno,
+    },
+    #[error("the queueing discipline of {dev} is back, but {differences}; see `tc qdisc show dev {dev}` and set that right with `tc`")]
+    RestoredOtherwise { dev: String, differences: String },
+    #[error("what was kept of the earlier queueing discipline is not readable, because {why}: set it up anew with `tc`")]
+    SavedQdisc { why: &'static str },
 
     #[error(
         "no cgroup v2 hierarchy is mounted: mount one with `mount -t cgroup2 none /sys/fs/cgroup`"
@@ -192,17 +209,18 @@ impl Error {
             | NoCpuController { .. }
             | NotMovable { .. }
             | NotThreaded { .. }
+            | NotRestorable { .. }
             | NoTrace => Errno::EOPNOTSUPP,
-            Version { .. } => Errno::EPROTO,
+            Version { .. } | SavedQdisc { .. } => Errno::EPROTO,
             ThreadElsewhere { .. } => Errno::EXDEV,
-            Load { .. } | Attach { .. } | Bpf { .. } => Errno::EIO,
+            Load { .. } | Attach { .. } | Bpf { .. } | RestoredOtherwise { .. } => Errno::EIO,
             Locked { .. } => Errno::EAGAIN,
             NoCgroup2 | NoDevice { .. } => Errno::ENODEV,
             Privilege { .. } | NetPrivilege { .. } => Errno::EPERM,
             Io { source, .. } => {
                 Errno::from_raw(source.raw_os_error().unwrap_or(Errno::EIO as i32))
             }
-            Ctl { errno, .. } | Netlink { errno, .. } => *errno,
+            Ctl { errno, .. } | Netlink { errno, .. } | NotRestored { errno, .. } => *errno,
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages and attributes of rtnetlink, as bytes. Nothing here trusts a length.
 
-use netlink_packet_core::{NetlinkBuffer, NlasIterator};
+use netlink_packet_core::{NetlinkBuffer, NlasIterator, NLA_F_NESTED};
 
 const HEADER: usize = 16;
 const ATTR_HEADER: usize = 4;
@@ -81,6 +81,17 @@ pub(super) struct Attr<'a> {
     pub kind: u16,
     pub nested: bool,
     pub value: &'a [u8],
+}
+
+impl Attr<'_> {
+    /// The flag in its type.
+    pub fn flag(&self) -> u16 {
+        if self.nested {
+            NLA_F_NESTED
+        } else {
+            0
+        }
+    }
 }
 
 /// The attributes that stand in `bytes`, up to the first that does not fit.

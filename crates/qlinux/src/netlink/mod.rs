@@ -3,7 +3,10 @@
 //!
 //! All of it concerns the network namespace of the calling thread.
 
+mod filters;
+mod kinds;
 mod message;
+mod saved;
 mod socket;
 
 use crate::{Error, Result};
@@ -11,6 +14,7 @@ use message::{text_attr, u32_at, u32_attr, Message};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use nix::errno::Errno;
 use nix::libc;
+pub use saved::Saved;
 use socket::{Refused, Socket};
 
 const IFLA_IFNAME: u16 = 3;
@@ -27,6 +31,11 @@ const IFINFO: usize = 16;
 /// Fixed part of a message about traffic control.
 const TCMSG: usize = 20;
 const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_STAB: u16 = 8;
+const TCA_CHAIN: u16 = 11;
+const RTM_NEWCHAIN: u16 = 100;
+const RTM_GETCHAIN: u16 = 102;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 
 /// A network interface.

@@ -33,14 +33,19 @@ impl Refused {
         if matches!(self.errno, Errno::EPERM | Errno::EACCES) {
             return Error::NetPrivilege { doing };
         }
-        let why = match self.words {
-            Some(words) => format!("{} ({})", words.trim_end_matches('.'), self.errno.desc()),
-            None => self.errno.desc().to_string(),
-        };
         Error::Netlink {
             doing,
-            why,
+            why: self.why(),
             errno: self.errno,
+        }
+    }
+
+    /// The reason, in the kernel's words and the error's.
+    pub fn why(&self) -> String {
+        let errno = self.errno.desc();
+        match &self.words {
+            Some(words) => format!("{} ({errno})", words.trim_end_matches('.')),
+            None => errno.into(),
         }
     }
 }
