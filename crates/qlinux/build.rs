@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the CPU scheduler to BPF, and takes the names of the leaf
+//! Compiles the schedulers to BPF, and takes the names of the leaf
 //! schedulers from core/leaf.h, their only list.
 
 use std::env;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,10 +32,12 @@ fn main() {
     }
     let result =
         leaf_names(&repository.join("core/leaf.h"), &out.join("leaf_names.rs")).and_then(|()| {
-            compile(
-                &repository.join("kernel/cpu/hsfq_cpu.bpf.c"),
-                &out.join("hsfq_cpu.bpf.o"),
-            )
+            ["cpu", "link"].iter().try_for_each(|resource| {
+                let object = out.join(format!("hsfq_{resource}.bpf.o"));
+                let source = format!("kernel/{resource}/hsfq_{resource}.bpf.c");
+                compile(&repository.join(source), &object)?;
+                compress(&object)
+            })
         });
     if let Err(message) = result {
         println!("cargo::error={}", message.replace('\n', "; "));
@@ -116,6 +119,19 @@ fn compile(source: &Path, object: &Path) -> Result<(), String> {
     for line in messages.lines() {
         println!("cargo::warning={line}");
     }
+    Ok(())
+}
+
+/// Most of an object are the zeros of its arena.
+fn compress(object: &Path) -> Result<(), String> {
+    let refuse = |e: std::io::Error| format!("{}: {e}", object.display());
+    let bytes = std::fs::read(object).map_err(refuse)?;
+    let file = std::fs::File::create(object.with_extension("o.gz")).map_err(refuse)?;
+    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+    encoder
+        .write_all(&bytes)
+        .and_then(|()| encoder.finish())
+        .map_err(refuse)?;
     Ok(())
 }
 

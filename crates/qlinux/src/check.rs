@@ -84,6 +84,12 @@ pub fn preempt_rt() -> bool {
     System::new("/").preempt_rt()
 }
 
+/// May queueing disciplines be BPF programs? Where the kernel does not tell, yes.
+pub fn bpf_qdisc() -> bool {
+    let system = System::new("/");
+    system.link().iter().all(|item| item.verdict != Verdict::No)
+}
+
 /// Checks this machine.
 pub fn run() -> Report {
     run_on(Path::new("/"))

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Result of an operation that can be refused.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A refusal.
 #[derive(Debug, thiserror::Error)]
@@ -152,6 +152,8 @@ pub enum Error {
         "no cgroup v2 hierarchy is mounted: mount one with `mount -t cgroup2 none /sys/fs/cgroup`"
     )]
     NoCgroup2,
+    #[error(transparent)]
+    Link(#[from] crate::link::Refusal),
     #[error("{doing} {} is not permitted: run the command as root", path.display())]
     Privilege { doing: &'static str, path: PathBuf },
     #[error("{doing} {} failed: {source}; see the kernel log for more", path.display())]
@@ -190,6 +192,7 @@ impl Error {
     pub fn errno(&self) -> Errno {
         use Error::*;
         match self {
+            Link(refusal) => refusal.errno(),
             Path { .. } | UnknownLeaf { .. } | Root { .. } | Usage(_) => Errno::EINVAL,
             Weight { .. } | Reservation { .. } | Priority { .. } | Max { .. } | Burst { .. } => {
                 Errno::ERANGE
@@ -236,6 +239,6 @@ impl Error {
                 | UnknownLeaf { .. }
                 | Root { .. }
                 | Usage(_)
-        )
+        ) || matches!(self, Link(refusal) if refusal.is_usage())
     }
 }

@@ -8,6 +8,7 @@
 //! | [`cpu`] | the CPU scheduler: load, attach, pin, read, end |
 //! | [`class`] | operations on classes, made of the two above |
 //! | [`view`] | what every class is entitled to, receives and waits for |
+//! | [`link`] | the packet schedulers of network interfaces |
 //! | [`trace`] | the scheduler's ring buffer of quanta |
 //! | [`netlink`] | network interfaces and their queueing disciplines |
 //! | [`intf`] | the structures shared with the BPF program |
@@ -16,6 +17,7 @@
 //! ours needs to stay. An operation that fails leaves the state as it was.
 
 pub mod admit;
+mod bpf;
 pub mod cgroup;
 pub mod check;
 pub mod class;
@@ -24,6 +26,7 @@ mod error;
 pub mod intf;
 mod leaf;
 mod limit;
+pub mod link;
 mod lock;
 pub mod netlink;
 mod path;

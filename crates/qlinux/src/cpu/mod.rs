@@ -8,7 +8,7 @@ mod running;
 pub use running::{Constants, Running, Tree};
 
 use crate::intf;
-use crate::{check, Error, Lock, Result};
+use crate::{bpf, check, Error, Lock, Result};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapType, ProgramType};
 use std::path::Path;
@@ -407,7 +407,7 @@ fn attach(object: &mut libbpf_rs::Object) -> Result<Link> {
 
 /// Words of libbpf and the verifier about the last [`up`].
 pub fn load_words() -> String {
-    object::words()
+    bpf::words()
 }
 
 fn wait_until_gone() -> Result<()> {

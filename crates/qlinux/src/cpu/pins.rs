@@ -6,14 +6,11 @@
 //! wherever a command is killed, `link` is there or not, and what lies around
 //! without it is cleared by the next `up` or `down`.
 
-use crate::{Error, Result};
+use crate::{bpf, Error, Result};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where bpffs is, or gets, mounted.
-const BPFFS: &str = "/sys/fs/bpf";
-const BPFFS_MAGIC: i64 = 0xcafe_4a11;
 /// The folder of our pins.
 const FOLDER: &str = "/sys/fs/bpf/qlinux/cpu";
 
@@ -51,43 +48,10 @@ pub fn since() -> Option<std::time::SystemTime> {
 
 /// Makes the folder, mounting bpffs where that is missing.
 pub fn make_folder() -> Result<()> {
-    let root = Path::new(BPFFS);
-    let kind = nix::sys::statfs::statfs(root)
-        .map_err(|e| Error::io("looking at", root, e.into()))?
-        .filesystem_type();
-    if kind.0 != BPFFS_MAGIC {
-        nix::mount::mount(
-            Some("bpf"),
-            root,
-            Some("bpf"),
-            nix::mount::MsFlags::empty(),
-            Some("mode=0700"),
-        )
-        .map_err(|e| Error::io("mounting bpffs on", root, e.into()))?;
-    }
-    let folder = Path::new(FOLDER);
-    fs::create_dir_all(folder).map_err(|e| Error::io("creating", folder, e))
+    bpf::make_folder(Path::new(FOLDER))
 }
 
 /// Removes every pin, `link` first; false: there was none.
 pub fn clear() -> Result<bool> {
-    let folder = Path::new(FOLDER);
-    let link = path(LINK);
-    match fs::remove_file(&link) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::io("removing", &link, e))
-        }
-        _ => {}
-    }
-    let entries = match fs::read_dir(folder) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        other => other.map_err(|e| Error::io("listing", folder, e))?,
-    };
-    for entry in entries.flatten() {
-        fs::remove_file(entry.path()).map_err(|e| Error::io("removing", &entry.path(), e))?;
-    }
-    fs::remove_dir(folder).map_err(|e| Error::io("removing", folder, e))?;
-    // Shared with the schedulers of other resources: it may stay.
-    let _ = folder.parent().map(fs::remove_dir);
-    Ok(true)
+    bpf::clear(Path::new(FOLDER), LINK)
 }

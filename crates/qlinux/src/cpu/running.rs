@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The scheduler that was started, through its pins.
 
-use super::object::{offset, variables, Offsets};
 use super::{orderly, pins, seconds, Ending, Lending, Totals};
+use crate::bpf::{self, read_global, variables, Offsets};
 use crate::intf::{
     self, CgroupNodes, ClassRecord, CtlClass, CtlPolicy, CtlThread, CtlTree, End, Plain,
 };
@@ -12,7 +12,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Program};
 use nix::errno::Errno;
 use std::cell::OnceCell;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime};
 
 /// What was set when it was loaded.
@@ -53,15 +53,7 @@ struct Layout {
 }
 
 fn bpf_error(doing: &'static str, name: &str, error: &libbpf_rs::Error) -> Error {
-    let path = pins::path(name);
-    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-        return Error::Privilege { doing, path };
-    }
-    Error::Bpf {
-        doing,
-        path,
-        why: format!("{error:#}"),
-    }
+    bpf::error(doing, pins::path(name), error)
 }
 
 impl Running {
@@ -268,7 +260,7 @@ impl Running {
     fn layout(&self) -> &Layout {
         self.layout.get_or_init(|| {
             let load = || {
-                let fd = open_program("hsfq_ctl_class").ok()?;
+                let fd = bpf::open_program(&pins::path("hsfq_ctl_class")).ok()?;
                 let btf = Btf::from_prog_id(Program::id_from_fd(fd.as_fd()).ok()?).ok()?;
                 Some(Layout {
                     bss: variables(&btf, ".bss"),
@@ -288,43 +280,13 @@ impl Running {
     }
 }
 
-fn read_global<T: Plain>(map: &MapHandle, offsets: &Offsets, name: &str) -> Option<T> {
-    let data = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-    T::from_bytes(data.get(offset(offsets, name)?..)?)
-}
-
 fn open_map(name: &str) -> Result<MapHandle> {
-    MapHandle::from_pinned_path(pins::path(name)).map_err(|e| bpf_error("opening", name, &e))
-}
-
-fn open_program(name: &str) -> Result<OwnedFd> {
-    Program::fd_from_pinned_path(pins::path(name)).map_err(|e| bpf_error("opening", name, &e))
+    bpf::open_map(&pins::path(name))
 }
 
 /// Runs a "syscall" program on its context, which it fills in.
 fn call<T: Plain>(name: &'static str, context: &mut T) -> Result<std::result::Result<(), Errno>> {
-    let fd = open_program(name)?;
-    // SAFETY: zeros are an empty bpf_test_run_opts; the context outlives the
-    // call, which reads and writes just its bytes.
-    let (code, returned) = unsafe {
-        let mut options: libbpf_sys::bpf_test_run_opts = std::mem::zeroed();
-        options.sz = size_of_val(&options) as _;
-        options.ctx_in = std::ptr::from_mut(context).cast();
-        options.ctx_size_in = size_of::<T>() as u32;
-        (
-            libbpf_sys::bpf_prog_test_run_opts(fd.as_raw_fd(), &mut options),
-            options.retval as i32,
-        )
-    };
-    match (code, returned) {
-        (0, 0) => Ok(Ok(())),
-        (0, errno) => Ok(Err(Errno::from_raw(-errno))),
-        (code, _) => Err(Error::io(
-            "calling",
-            &pins::path(name),
-            std::io::Error::from_raw_os_error(-code),
-        )),
-    }
+    bpf::call(&pins::path(name), context)
 }
 
 fn refused(program: &'static str, object: String, errno: Errno) -> Error {
