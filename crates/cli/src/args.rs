@@ -2,8 +2,10 @@
 //! The words of the command. From here come parser, help, man pages and
 //! completions.
 
+use crate::link::args::{Link, UpLink, UP_HELP};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use qlinux::class::{Settings, ThreadWeight};
+use qlinux::link::QueueName;
 use qlinux::reserve::{Priority, Reservation};
 use qlinux::{Burst, ClassPath, Leaf, Max, Weight};
 use std::ffi::OsString;
@@ -14,7 +16,7 @@ use std::time::Duration;
 #[command(
     name = "qlinux",
     version,
-    about = "Hierarchical, weighted, predictable sharing of the CPU among classes of programs",
+    about = "Hierarchical, weighted, predictable sharing of CPU and network links among classes of programs",
     long_about = "Divides the CPU among classes of ordinary programs by hierarchical start-time fair queueing (H-SFQ), on a \
                   stock kernel.\n\nA class is a cgroup: PATH /a/b is /sys/fs/cgroup/a/b, its weight is cpu.weight, and whatever \
                   else makes cgroups or changes weights (systemd, containers) makes and changes classes. The scheduler stays in \
@@ -39,6 +41,8 @@ Examples:
   qlinux up cpu                                 H-SFQ schedules from now on
   qlinux run /film --weight 400 -- mpv a.mkv    a film that four times the rest cannot disturb
   qlinux run /compile --weight 50 -- make -j8
+  qlinux link share eth0 web=3 video=5 rest=2 --rate 20mbit
+  qlinux run --link eth0:/video -- ffmpeg -re -i a.mpg -f mpegts udp://10.0.0.9:5000
   qlinux top                                    who is entitled to what, and gets what
   qlinux down cpu                               back to the stock scheduler
 
@@ -63,6 +67,9 @@ pub enum Command {
     /// Create, change, delete and show classes; move processes among them
     #[command(subcommand)]
     Class(Class),
+    /// Divide network interfaces among classes of traffic
+    #[command(subcommand)]
+    Link(Link),
     /// Run a command in a class, which is created if it is missing
     #[command(after_help = RUN_EXAMPLES)]
     Run(Run),
@@ -91,6 +98,9 @@ pub enum Up {
                             qlinux up cpu --replace        after an upgrade"
     )]
     Cpu(UpCpu),
+    /// Schedule the packets of a network interface by H-SFQ until `down link` or the next boot
+    #[command(after_help = UP_HELP)]
+    Link(UpLink),
 }
 
 #[derive(Args)]
@@ -114,6 +124,13 @@ pub enum Down {
     /// End H-SFQ; every thread goes back to the stock scheduler, classes stay as cgroups
     #[command(after_help = "Example:\n  qlinux down cpu")]
     Cpu,
+    /// Take H-SFQ off a network interface and put back what was there before
+    #[command(after_help = "Example:\n  qlinux down link eth0")]
+    Link {
+        /// Network interface
+        #[arg(value_name = "DEV")]
+        device: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -171,7 +188,7 @@ impl Properties {
     }
 }
 
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// The most the class may have: 20%, 150% (of one CPU), 20ms/100ms, or none
     #[arg(long, value_name = "MAX", allow_negative_numbers = true)]
@@ -260,7 +277,11 @@ pub struct Move {
 #[derive(Args)]
 pub struct Run {
     /// Class, as in /best-effort/user1
-    pub path: ClassPath,
+    #[arg(required_unless_present = "link")]
+    pub path: Option<ClassPath>,
+    /// Send its traffic to this queue: an interface, and a class or queue of it
+    #[arg(long, value_name = "DEV:PATH", value_parser = device_and_queue)]
+    pub link: Vec<(String, QueueName)>,
     #[command(flatten)]
     pub properties: Properties,
     /// Reserve C/T or C/T/D for the command's first thread; a new class is scheduled by edf then
@@ -275,6 +296,14 @@ pub struct Run {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+fn device_and_queue(text: &str) -> Result<(String, QueueName), String> {
+    let (device, queue) = text
+        .split_once(':')
+        .ok_or("write an interface and a class of it, like eth0:/video")?;
+    let queue = queue.parse::<QueueName>().map_err(|e| e.to_string())?;
+    Ok((device.into(), queue))
 }
 
 #[derive(Args)]
@@ -403,6 +432,7 @@ Examples:
   qlinux run /backup --weight 10 --rm -- tar cf /mnt/b.tar /home
   qlinux run /sensor --weight 300 --reserve 2ms/10ms -- ./sample
   qlinux run /batch --leaf fifo -- sh -c 'simulate a; simulate b'
+  qlinux run --link eth0:/video -- ffmpeg -re -i film.mpg -f mpegts udp://10.0.0.9:5000
 
 Exit status: that of the command; 128 and the signal's number if a signal ended it; 1 or 2 if it did not start.";
 
@@ -491,7 +521,7 @@ fn leaf_help() -> String {
 }
 
 /// `4096`, `64K`, `16M`, `1G`.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(at) => text.split_at(at),
         None => (text, ""),
@@ -511,7 +541,7 @@ fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "it is too large: give at most 1G".into())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub fn seconds(text: &str) -> Result<Duration, String> {
     const LONGEST: f64 = 1e6;
     match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
         Ok(s) if s > 0.0 && s <= LONGEST => Ok(Duration::from_secs_f64(s)),

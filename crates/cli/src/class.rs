@@ -2,14 +2,13 @@
 //! `qlinux class …`
 
 use crate::args::{Add, Class, Move, Set, Show};
+use crate::table::{branches, columns};
 use crate::{print, print_json, Failure, Outcome};
-use anstyle::Style;
 use qlinux::cgroup::{Hierarchy, Kind};
 use qlinux::class::{self, Classes, Member, New, Settings, Shown, ThreadWeight};
 use qlinux::cpu::Running;
 use qlinux::reserve::ShownThread;
 use qlinux::{ClassPath, Error, Lock, Max};
-use std::fmt::Write;
 use std::process::ExitCode;
 
 pub fn class(command: &Class, json: bool) -> Outcome {
@@ -198,39 +197,6 @@ fn table(classes: &[Shown], received: bool) -> String {
     columns(&rows, &[0, 2])
 }
 
-/// Rows under a heading; those columns are aligned to the left.
-fn columns(rows: &[Vec<String>], left: &[usize]) -> String {
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..rows[0].len()).map(width).collect();
-    let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let style = if number == 0 {
-            Style::new().bold()
-        } else {
-            Style::new()
-        };
-        let cells =
-            row.iter()
-                .zip(&widths)
-                .enumerate()
-                .map(|(column, (cell, &width))| match column {
-                    _ if left.contains(&column) => format!("{cell:<width$}"),
-                    _ => format!("{cell:>width$}"),
-                });
-        let _ = writeln!(
-            text,
-            "{style}{}{style:#}",
-            cells.collect::<Vec<_>>().join("  ").trim_end()
-        );
-    }
-    text
-}
-
 #[derive(serde::Serialize)]
 struct OwnThread {
     class: ClassPath,
@@ -341,35 +307,22 @@ fn row(class: &Shown, label: String, received: bool, limited: bool) -> Vec<Strin
 fn labels(classes: &[Shown]) -> Vec<String> {
     let depth = |class: &Shown| class.path.components().count();
     let top = classes.first().map_or(0, depth);
-    let mut labels = Vec::new();
-    // By depth: does a further sibling follow?
-    let mut open: Vec<bool> = Vec::new();
-    for (at, class) in classes.iter().enumerate() {
-        let level = depth(class) - top;
-        let later = classes[at + 1..]
-            .iter()
-            .take_while(|c| depth(c) >= depth(class));
-        let follows = later.into_iter().any(|c| depth(c) == depth(class));
-        open.truncate(level);
-        let mut label = String::new();
-        if level > 0 {
-            label.extend(
-                open[1..]
-                    .iter()
-                    .map(|more| if *more { "│  " } else { "   " }),
-            );
-            label += if follows { "├─ " } else { "└─ " };
-            label += class.path.name();
-        } else {
-            label += class.path.as_str();
-        }
-        if class.kind == Kind::Threaded {
-            label += " (threaded)";
-        }
-        open.push(follows);
-        labels.push(label);
-    }
-    labels
+    let names: Vec<_> = classes
+        .iter()
+        .enumerate()
+        .map(|(at, class)| {
+            let name = match at {
+                0 => class.path.as_str(),
+                _ => class.path.name(),
+            };
+            let kind = match class.kind {
+                Kind::Threaded => " (threaded)",
+                _ => "",
+            };
+            (depth(class) - top, format!("{name}{kind}"))
+        })
+        .collect();
+    branches(&names)
 }
 
 #[cfg(test)]

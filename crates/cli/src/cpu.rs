@@ -53,9 +53,10 @@ pub fn down(json: bool) -> Outcome {
 pub fn status(json: bool) -> Outcome {
     let status = cpu::status()?;
     if json {
-        return print_json(&serde_json::json!({ "cpu": status }));
+        let links = crate::link::status_json()?;
+        return print_json(&serde_json::json!({ "cpu": status, "links": links }));
     }
-    print(&words(&status))
+    print(&(words(&status) + &crate::link::status()?))
 }
 
 fn words(status: &Status) -> String {
@@ -137,7 +138,7 @@ fn how(ending: &Ending) -> String {
     format!("was ended by the kernel{at}: {}{message}", ending.reason)
 }
 
-fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds.max(0.0));
     humantime::format_rfc3339_seconds(at).to_string()
 }

@@ -7,8 +7,10 @@ mod check;
 mod class;
 mod cpu;
 mod generate;
+mod link;
 mod reserve;
 mod run;
+mod table;
 mod top;
 mod trace;
 
@@ -116,10 +118,13 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Check => check::check(json),
         Command::Up(args::Up::Cpu(options)) => cpu::up(&options, json),
+        Command::Up(args::Up::Link(options)) => link::up(&options, json),
         Command::Down(args::Down::Cpu) => cpu::down(json),
+        Command::Down(args::Down::Link { device }) => link::down(&device, json),
         Command::Status => cpu::status(json),
         Command::Class(command) => class::class(&command, json),
         Command::Reserve(options) => reserve::reserve(&options, json),
+        Command::Link(words) => link::link(&words, json),
         Command::Run(options) => run::run(&options),
         Command::Top(options) => top::top(&options, json),
         Command::Trace(options) => trace::trace(&options, json),

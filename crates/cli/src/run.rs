@@ -1,31 +1,100 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `qlinux run`
 
-use crate::args::Run;
+use crate::args::{Limits, Run};
 use crate::{Failure, Outcome};
 use nix::sys::signal::{self, SigHandler, Signal};
 use qlinux::cgroup::Hierarchy;
 use qlinux::class::{self, Classes, Member, New, Settings};
+use qlinux::link::Link;
 use qlinux::{ClassPath, Lock};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 pub fn run(what: &Run) -> Outcome {
+    match &what.path {
+        Some(path) => run_in_class(what, path),
+        None => run_linked(what),
+    }
+}
+
+/// Only its traffic is of a class: a cgroup below the caller's own tells it from others'.
+fn run_linked(what: &Run) -> Outcome {
+    let p = &what.properties;
+    let nothing = p.weight.is_none() && p.leaf.is_none() && p.limits == Limits::default();
+    if !nothing || what.reserve.is_some() || what.rm {
+        let words = "--weight, --leaf, --reserve and the like are of a class: name its PATH, too";
+        return Err(qlinux::Error::Usage(words.into()).into());
+    }
+    let lock = Lock::take()?;
+    let fs = Hierarchy::discover()?;
+    let me = std::process::id() as i32;
+    let home = fs.class_of(me)?;
+    let names: Vec<String> = what
+        .link
+        .iter()
+        .map(|(dev, queue)| format!("{dev}{}", queue.to_string().replace('/', ".")))
+        .collect();
+    let path = home.join(&format!("link.{}", names.join("+")))?;
+    let new = !fs.exists(&path);
+    if new {
+        fs.create(&path)?;
+    }
+    let entered = attach_links(what, &path).and_then(|()| {
+        fs.move_process(&path, me).map_err(|e| {
+            Failure::refused(format!("cgroup {path} took no process: {e}; name a PATH"))
+        })
+    });
+    drop(lock);
+    let failure = match entered {
+        Ok(()) => {
+            let mut command = Command::new(&what.command[0]);
+            not_started(what, command.args(&what.command[1..]).exec())
+        }
+        Err(failure) => failure,
+    };
+    let _ = fs.move_process(&home, me);
+    if new {
+        let _ = fs.remove(&path);
+    }
+    Err(failure)
+}
+
+/// Its sockets go to the queues that were named.
+fn attach_links(what: &Run, path: &ClassPath) -> Outcome<()> {
+    for (dev, queue) in &what.link {
+        Link::open(dev)?.attach_cgroup(queue, path)?;
+    }
+    Ok(())
+}
+
+fn not_started(what: &Run, e: std::io::Error) -> Failure {
+    let name = what.command[0].to_string_lossy();
+    Failure::refused(format!(
+        "command '{name}' did not start: {e}; see that it is installed and executable"
+    ))
+}
+
+fn run_in_class(what: &Run, path: &ClassPath) -> Outcome {
     let mut classes = Classes::lock()?;
-    let (created, before) = prepare(&classes, what)?;
+    let (created, before) = prepare(&classes, what, path)?;
+    if let Err(failure) = attach_links(what, path) {
+        undo(&classes, path, &created, before.as_ref());
+        return Err(failure);
+    }
     if what.reserve.is_none() {
         classes.unlock();
     }
     let me = std::process::id() as i32;
     let home = classes.fs.class_of(me)?;
-    let entered = classes.move_to(&what.path, &[Member::Process(me)]);
+    let entered = classes.move_to(path, &[Member::Process(me)]);
     let back = |classes: &Classes| {
         let _ = classes.move_to(&home, &[Member::Process(me)]);
-        undo(classes, &what.path, &created, before.as_ref());
+        undo(classes, path, &created, before.as_ref());
     };
     if let Err(e) = entered {
-        undo(&classes, &what.path, &created, before.as_ref());
+        undo(&classes, path, &created, before.as_ref());
         return Err(e.into());
     }
     if what.reserve.is_some() {
@@ -37,12 +106,7 @@ pub fn run(what: &Run) -> Outcome {
     }
     let mut command = Command::new(&what.command[0]);
     command.args(&what.command[1..]);
-    let failed = |e: std::io::Error| {
-        let name = what.command[0].to_string_lossy();
-        Failure::refused(format!(
-            "command '{name}' did not start: {e}; see that it is installed and executable"
-        ))
-    };
+    let failed = |e| not_started(what, e);
     if !what.rm {
         // BPF descriptors are closed by exec.
         let error = command.exec();
@@ -84,9 +148,13 @@ type Before = Settings;
 
 /// Creates or changes the class. Returns what was created, and how an existing
 /// class was before.
-fn prepare(classes: &Classes, what: &Run) -> Outcome<(Vec<ClassPath>, Option<Before>)> {
+fn prepare(
+    classes: &Classes,
+    what: &Run,
+    path: &ClassPath,
+) -> Outcome<(Vec<ClassPath>, Option<Before>)> {
     let mut settings = what.properties.settings();
-    if !classes.fs.exists(&what.path) {
+    if !classes.fs.exists(path) {
         if settings.leaf.is_none() && what.reserve.is_some() {
             settings.leaf = Some("edf".parse()?);
         }
@@ -94,17 +162,17 @@ fn prepare(classes: &Classes, what: &Run) -> Outcome<(Vec<ClassPath>, Option<Bef
             settings,
             ..New::default()
         };
-        return Ok((classes.add(&what.path, &new)?, None));
+        return Ok((classes.add(path, &new)?, None));
     }
-    let leaf = qlinux::Leaf::from_number(classes.node(&what.path)?.policy);
+    let leaf = qlinux::Leaf::from_number(classes.node(path)?.policy);
     let before = Settings {
-        weight: classes.fs.weight(&what.path),
+        weight: classes.fs.weight(path),
         leaf,
-        max: classes.fs.max(&what.path),
-        burst: classes.fs.burst(&what.path),
-        idle: classes.fs.idle(&what.path),
+        max: classes.fs.max(path),
+        burst: classes.fs.burst(path),
+        idle: classes.fs.idle(path),
     };
-    classes.set(&what.path, &settings)?;
+    classes.set(path, &settings)?;
     Ok((Vec::new(), Some(before)))
 }
 

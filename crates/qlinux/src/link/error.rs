@@ -51,7 +51,9 @@ pub enum Refusal {
         path: String,
         parent: String,
     },
-    #[error("class {path} of {dev} exists already: change it with `qlinux link class set {dev} {path}`")]
+    #[error(
+        "class {path} of {dev} exists already: change it with `qlinux link class set {dev} {path}`"
+    )]
     Exists { dev: String, path: String },
     #[error("class {path} of {dev} holds queues, not classes: classes go below one that was created with `--leaf none`")]
     IsLeaf { dev: String, path: String },
@@ -70,7 +72,9 @@ pub enum Refusal {
 
     #[error("queue {name} of {dev} does not exist: see `qlinux link show {dev}`")]
     NoQueue { dev: String, name: String },
-    #[error("queue {name} of {dev} exists already: change it with `qlinux link queue set {dev} {name}`")]
+    #[error(
+        "queue {name} of {dev} exists already: change it with `qlinux link queue set {dev} {name}`"
+    )]
     QueueExists { dev: String, name: String },
     #[error("queue {name} of {dev} cannot be deleted because {why}")]
     QueueInUse {
@@ -95,7 +99,9 @@ pub enum Refusal {
     RulesFull { dev: String },
     #[error("rule '{given}' is not valid: {why}")]
     Rule { given: String, why: String },
-    #[error("cgroup {path} has no queue of its own on {dev}: `qlinux link show {dev}` tells which have")]
+    #[error(
+        "cgroup {path} has no queue of its own on {dev}: `qlinux link show {dev}` tells which have"
+    )]
     NoCgroup { dev: String, path: String },
     #[error("user '{name}' does not exist: see `getent passwd`")]
     NoUser { name: String },

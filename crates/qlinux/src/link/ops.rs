@@ -163,8 +163,20 @@ impl Link {
             .map_err(refuse)
     }
 
+    /// Cgroups that were removed send nothing any more.
+    fn sweep_cgroups(&self) -> Result<()> {
+        let fs = Hierarchy::discover()?;
+        for (id, _) in self.running.cgroups()? {
+            if fs.path_of(id).is_none() {
+                let _ = self.running.set_cgroup(id, 0)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Deletes a class, with its own queue.
     pub fn del_class(&self, path: &ClassPath) -> Result<()> {
+        self.sweep_cgroups()?;
         let tree = self.tree()?;
         let node = tree.class(path)?;
         if path.is_root() {
@@ -180,9 +192,10 @@ impl Link {
         if let (Err(_), Some(own)) = (removed, own) {
             self.bring_back(own, node.number)?;
         }
-        removed
-            .map(drop)
-            .map_err(|_| self.class_in_use(path, "packets wait in it: try again").into())
+        removed.map(drop).map_err(|_| {
+            self.class_in_use(path, "packets wait in it: try again")
+                .into()
+        })
     }
 
     /// A class in which nothing is left but its own queue.
@@ -193,10 +206,7 @@ impl Link {
             .map(|n| n.path.to_string())
             .collect();
         if !children.is_empty() {
-            let why = format!(
-                "it has the children {}: delete them first",
-                names(children)
-            );
+            let why = format!("it has the children {}: delete them first", names(children));
             return Err(self.class_in_use(&node.path, &why).into());
         }
         let queues: Vec<String> = tree
@@ -305,7 +315,9 @@ impl Link {
             return Ok(());
         }
         let tree = self.tree()?;
-        let now = tree.queue_by_id(queue).map_or((1000, 32 << 20), |q| q.limits);
+        let now = tree
+            .queue_by_id(queue)
+            .map_or((1000, 32 << 20), |q| q.limits);
         let wanted = (
             limits.packets.unwrap_or(now.0),
             limits.bytes.unwrap_or(now.1),
@@ -394,6 +406,7 @@ impl Link {
 
     /// Deletes a queue in which nothing waits and to which nothing sends.
     pub fn del_queue(&self, name: &QueueName) -> Result<()> {
+        self.sweep_cgroups()?;
         let tree = self.tree()?;
         let queue = tree.queue(name)?;
         self.check_own(queue, name)?;

@@ -100,8 +100,7 @@ impl Pins {
     /// Makes room for another with the same name.
     pub fn set_aside(&self) -> Result<()> {
         self.drop_aside()?;
-        fs::rename(&self.folder, self.aside())
-            .map_err(|e| Error::io("renaming", &self.folder, e))
+        fs::rename(&self.folder, self.aside()).map_err(|e| Error::io("renaming", &self.folder, e))
     }
 
     /// Takes that back, if it was done.
@@ -129,7 +128,13 @@ impl Pins {
 
 /// What no other network namespace has had since boot.
 pub fn netns_cookie() -> Result<u64> {
-    let refuse = |e: io::Error| Error::io("asking for the cookie of", Path::new("/proc/self/ns/net"), e);
+    let refuse = |e: io::Error| {
+        Error::io(
+            "asking for the cookie of",
+            Path::new("/proc/self/ns/net"),
+            e,
+        )
+    };
     // SAFETY: the call has no pointers; the descriptor is new and nobody else's.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);

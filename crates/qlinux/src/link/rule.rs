@@ -77,7 +77,12 @@ impl FromStr for Address {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Address, Refusal> {
-        let wrong = || refuse(text, "write an address like 10.0.0.1, 10.0.0.0/8 or fd00::/8");
+        let wrong = || {
+            refuse(
+                text,
+                "write an address like 10.0.0.1, 10.0.0.0/8 or fd00::/8",
+            )
+        };
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -114,7 +119,12 @@ impl FromStr for Ports {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Ports, Refusal> {
-        let wrong = || refuse(text, "write a port from 1 to 65535, or a range like 8000-8100");
+        let wrong = || {
+            refuse(
+                text,
+                "write a port from 1 to 65535, or a range like 8000-8100",
+            )
+        };
         let (least, most) = text.split_once('-').unwrap_or((text, text));
         let port = |text: &str| text.parse().ok().filter(|p: &u16| *p > 0).ok_or_else(wrong);
         let (least, most) = (port(least)?, port(most)?);
@@ -162,7 +172,12 @@ impl Match {
             .map(|(_, number)| *number)
             .or_else(|| text.parse().ok())
             .map(Match::Protocol)
-            .ok_or_else(|| refuse(text, "write tcp, udp, icmp, icmpv6, sctp or a protocol number"))
+            .ok_or_else(|| {
+                refuse(
+                    text,
+                    "write tcp, udp, icmp, icmpv6, sctp or a protocol number",
+                )
+            })
     }
 
     /// `ef`, `cs1`, `af41`, `46`
@@ -231,7 +246,12 @@ pub struct Rule {
 
 /// `7`, `0x10`, `0x10/0xf0`
 pub fn parse_mark(text: &str) -> Result<(u32, u32), Refusal> {
-    let wrong = || refuse(text, "write a mark like 7 or 0x10, or with a mask like 0x10/0xf0");
+    let wrong = || {
+        refuse(
+            text,
+            "write a mark like 7 or 0x10, or with a mask like 0x10/0xf0",
+        )
+    };
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).map_err(|_| wrong()),
         None => text.parse().map_err(|_| wrong()),

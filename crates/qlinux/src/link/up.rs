@@ -324,7 +324,8 @@ fn pin(mut object: Object, pins: &Pins, before: &[u8]) -> Result<Object> {
             map.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
                 .map_err(|e| bpf::error("writing", path.clone(), &e))?;
         }
-        map.pin(&path).map_err(|e| bpf::error("pinning", path, &e))?;
+        map.pin(&path)
+            .map_err(|e| bpf::error("pinning", path, &e))?;
     }
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
@@ -368,8 +369,7 @@ fn attach_sockets(object: &mut Object, pins: &Pins) -> Result<()> {
     let mut link = program
         .attach_cgroup(std::os::fd::AsRawFd::as_raw_fd(&root))
         .map_err(|e| bpf::error("attaching", path.clone(), &e))?;
-    link.pin(&path)
-        .map_err(|e| bpf::error("pinning", path, &e))
+    link.pin(&path).map_err(|e| bpf::error("pinning", path, &e))
 }
 
 /// Takes the scheduler off the interface and puts back what was there. An interface

@@ -272,7 +272,15 @@ mod tests {
     fn goals() {
         assert_eq!("5ms/100ms".parse::<Codel>().unwrap(), Codel::default());
         assert_eq!("off".parse::<Codel>().unwrap(), Codel::OFF);
-        for wrong in ["", "5ms", "100ms/5ms", "0ms/100ms", "5ms/11s", "x/y", "5/100"] {
+        for wrong in [
+            "",
+            "5ms",
+            "100ms/5ms",
+            "0ms/100ms",
+            "5ms/11s",
+            "x/y",
+            "5/100",
+        ] {
             assert!(wrong.parse::<Codel>().is_err(), "{wrong}");
         }
     }
