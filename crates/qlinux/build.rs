@@ -127,7 +127,7 @@ fn compress(object: &Path) -> Result<(), String> {
     let refuse = |e: std::io::Error| format!("{}: {e}", object.display());
     let bytes = std::fs::read(object).map_err(refuse)?;
     let file = std::fs::File::create(object.with_extension("o.gz")).map_err(refuse)?;
-    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
     encoder
         .write_all(&bytes)
         .and_then(|()| encoder.finish())

@@ -243,7 +243,7 @@ void BPF_PROG(qdisc_destroy, struct Qdisc *sch)
 	hsfq_link_state.ended_ns = bpf_ktime_get_ns();
 }
 
-SEC(".struct_ops")
+SEC(".struct_ops.link")
 struct Qdisc_ops hsfq_ops = {
 	.enqueue = (void *)qdisc_enqueue,
 	.dequeue = (void *)qdisc_dequeue,
