@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# A link's tree, queues and rules: made, changed and refused; who goes where; and that
+# packets are counted, exactly, always.
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+# shellcheck source-path=SCRIPTDIR source=lib/link.sh
+. /usr/lib/qlinux/tests/guest/lib/link.sh
+wire
+
+# Everything a refused command must leave as it was.
+state() {
+	tc qdisc show
+	ip -d link show v0 | grep -o 'gso_max_size [0-9]*'
+	ls -R /sys/fs/bpf/qlinux/link 2>/dev/null
+	qlinux link show v0 --interval 0.001 2>/dev/null | grep -v 'packets came' | sed 's/bit\/s.*//'
+}
+
+# ---- before it is up
+refused unknown-device 1 'nosuch0 does not exist' qlinux up link nosuch0
+refused odd-device 1 'does not exist' qlinux up link 'a/b'
+refused rate-zero 2 'rate' qlinux up link v0 --rate 0mbit
+refused rate-odd 2 'rate' qlinux up link v0 --rate fast
+refused overhead 2 'overhead 9999 is out of range' qlinux up link v0 --overhead 9999
+refused not-up 1 'v0 is not scheduled by H-SFQ: start it with' qlinux link show v0
+refused not-up-down 1 'v0 is not scheduled' qlinux down link v0
+check stock-fq_codel tc qdisc add dev v0 root fq_codel limit 777
+refused foreign 1 'v0 has the queueing discipline fq_codel: add --replace' qlinux up link v0
+before=$(state)
+check replace qlinux up link v0 --rate 100mbit --gso-max 8192 --replace
+like gso "$(ip -d link show v0)" 'gso_max_size 8192'
+like there "$(tc qdisc show dev v0)" '^qdisc hsfq'
+check put-back qlinux down link v0
+equal as-before "$(state)" "$before"
+check no-fq_codel tc qdisc del dev v0 root
+
+# ---- the tree
+check up qlinux up link v0 --rate 50mbit
+refused up-twice 1 'v0 is scheduled by H-SFQ already' qlinux up link v0
+equal default "$(look | json '[d["default"]] + [(r["name"], r["leaf"]) for r in d["rows"]]')" \
+	"['/default', ('/', 'none'), ('/default', 'fifo')]"
+check web qlinux link class add v0 /web --weight 3
+check tenants qlinux link class add v0 /tenants --leaf none --weight 5
+check tenant-a qlinux link class add v0 /tenants/a --leaf sfq
+check tenant-b qlinux link class add v0 /tenants/b --leaf fq --weight 200
+check queue qlinux link queue add v0 backup --weight 7 --packets 50 --bytes 100K --attach /tenants/a
+check loose qlinux link queue add v0 loose
+refused exists 1 'class /web of v0 exists already' qlinux link class add v0 /web
+refused no-parent 1 'its parent /x does not exist' qlinux link class add v0 /x/y
+refused below-leaf 1 'class /web of v0 holds queues' qlinux link class add v0 /web/y
+refused weight-zero 2 'weight 0 is out of range' qlinux link class add v0 /y --weight 0
+refused weight-large 2 'weight 10001 is out of range' qlinux link class set v0 /web --weight 10001
+refused leaf 2 "leaf scheduler 'ts' of a link does not exist" qlinux link class add v0 /y --leaf ts
+refused root-del 2 'the root class cannot be deleted' qlinux link class del v0 /
+refused no-class 1 'class /y of v0 does not exist' qlinux link class del v0 /y
+refused children 1 'it has the children /tenants/a, /tenants/b' qlinux link class del v0 /tenants
+refused queues 1 'it has the queues backup' qlinux link class del v0 /tenants/a
+refused in-use 1 'or it is the default: change that first' qlinux link class del v0 /default
+refused queue-exists 1 'queue backup of v0 exists already' qlinux link queue add v0 backup
+refused queue-name 2 'blanks' qlinux link queue add v0 'a b'
+refused queue-none 1 'queue nosuch of v0 does not exist' qlinux link queue set v0 nosuch --packets 5
+refused queue-limit 2 'limit in packets 0 is out of range' qlinux link queue set v0 backup --packets 0
+refused queue-attached 1 'is attached already' qlinux link queue attach v0 backup /web
+refused queue-own 1 "is its class's own" qlinux link queue move v0 /web /tenants/a
+refused queue-to-inner 1 'holds classes, not queues' qlinux link queue move v0 backup /tenants
+refused loose-moved 1 'is attached nowhere' qlinux link queue move v0 loose /web
+refused nothing 2 'nothing to change' qlinux link set v0
+refused set-rate 2 'rate' qlinux link set v0 --rate 0kbit
+refused codel 2 'goal' qlinux link set v0 --codel 100ms/5ms
+refused rule-family 2 'both be IPv4 or both IPv6' qlinux link rule add v0 /web --from 10.0.0.1 --to fd00::1
+refused rule-port 2 'port' qlinux link rule add v0 /web --dport 0
+refused rule-none 1 'v0 has no rule 9' qlinux link rule del v0 9
+refused cgroup-none 1 'does not exist' qlinux link attach v0 /web --cgroup /nosuch
+refused cgroup-detach 1 'has no queue of its own' qlinux link detach v0 --cgroup /
+refused user 1 "user 'nosuch' does not exist" qlinux link grant v0 /web --user nosuch
+refused run-usage 2 'name its PATH, too' qlinux run --link v0:/web --weight 5 -- true
+refused run-queue 1 'class /nosuch of v0 does not exist' qlinux run --link v0:/nosuch -- true
+check attach qlinux link queue attach v0 loose /web
+check move qlinux link queue move v0 loose /tenants/a
+check del-queue qlinux link queue del v0 loose
+check reweight qlinux link class set v0 /web --weight 30
+
+# ---- who goes where: in this order setsockopt, rule, cgroup, default
+check rule-1 qlinux link rule add v0 /tenants/a --proto udp --dport 5000-5010
+check rule-2 qlinux link rule add v0 backup --proto udp --to fd00::/8 --dscp ef
+check rule-3 qlinux link rule add v0 /tenants/b --mark 0x10/0xf0 --at 1
+equal rules "$(qlinux link rule show v0 | tr -s ' ')" " 1 mark 0x10/0xf0 -> /tenants/b
+ 2 proto udp dport 5000-5010 -> /tenants/a
+ 3 proto udp to fd00::/8 dscp ef -> backup"
+gains() { # NAME QUEUE COUNT COMMAND...
+	local was
+	was=$(of "$2" enqueued)
+	"${@:4}"
+	equal "$1" $(($(of "$2" enqueued) - was)) "$3"
+}
+gains by-default /default 10 udp 10 100 9
+gains by-port /tenants/a 10 udp 10 100 5005
+gains by-mark /tenants/b 10 udp 10 100 5005 mark=0x1f
+gains by-dscp backup 10 udp 10 100 9 six tos=184
+gains by-port-six /tenants/a 10 udp 10 100 5000 six tos=184
+fragmented() { udp 1 4000 5001; }
+gains first-fragment-only /tenants/a 1 fragmented
+sid=$(of /web sid)
+gains by-socket /web 10 udp 10 100 5005 mark=0x1f sid="$sid"
+export -f udp
+linked() { qlinux run --link v0:/web -- bash -c 'udp 10 100 9'; }
+gains by-run /web 10 linked
+mkdir -p $CG/svc/inner
+check cgroup qlinux link attach v0 backup --cgroup /svc
+inside() { (echo "$BASHPID" >"$CG/$1/cgroup.procs" && udp 10 100 9); }
+gains by-ancestor backup 10 inside svc/inner
+check unit qlinux link attach v0 /web --unit inner
+gains by-cgroup /web 10 inside svc/inner
+check detach qlinux link detach v0 --cgroup /svc/inner
+gains after-detach backup 10 inside svc/inner
+refused users 1 'cgroups send packets to it' qlinux link queue del v0 backup
+# The cgroup that `run` made goes, and does not hold the class.
+rmdir $CG/link.v0.web 2>/dev/null || rmdir "$(find $CG -name 'link.v0.web' -type d | head -1)"
+rmdir $CG/svc/inner $CG/svc
+
+# Without privilege, only what was granted.
+denied() { setpriv --reuid 12345 --clear-groups --inh-caps=-all --bounding-set=-all bash -c "udp 3 100 9 sid=$sid" 2>&1; }
+like not-granted "$(denied)" 'PermissionError|Operation not permitted'
+check grant qlinux link grant v0 /web --user 12345
+gains granted /web 3 denied
+check revoke qlinux link revoke v0 /web --user 12345
+refused revoked 1 'was not granted' qlinux link revoke v0 /web --user 12345
+like revoked-denied "$(denied)" 'PermissionError|Operation not permitted'
+like wrong-queue "$(udp 1 100 9 sid=$((sid | 0xf000)) 2>&1)" 'No such file'
+like other-link "$(udp 1 100 9 sid=$((0x7eff << 16 | 1)) 2>&1)" 'Protocol not available'
+balanced places
+
+# ---- a name of a queue that was removed does not name the next one
+qlinux link queue add v0 passing --attach /tenants/a
+old=$(of passing sid)
+qlinux link queue del v0 passing
+qlinux link queue add v0 next --attach /tenants/a
+like stale-name "$(udp 1 100 9 sid="$old" 2>&1)" 'No such file'
+
+# ---- overflow, edits and an end under load
+check slow qlinux link set v0 --rate 32kbit
+check narrow qlinux link queue set v0 backup --packets 20
+udp 300 1000 9 six tos=184
+check backlog test "$(of backup packets)" -ge 10
+check refused-some test "$(of backup refused)" -ge 200
+balanced overflow
+qlinux link rule del v0 3
+refused queue-busy 1 'packets wait in it' qlinux link queue del v0 backup
+check moved-away qlinux link queue move v0 backup /web
+check fast qlinux link set v0 --rate none
+udp 5 100 9
+balanced moved
+check del-emptied qlinux link queue del v0 backup
+
+check down qlinux down link v0
+finish
