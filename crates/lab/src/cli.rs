@@ -6,7 +6,7 @@ use crate::machine::Side;
 use crate::manifest::{show, Manifest};
 use crate::{guest, report};
 use anyhow::{anyhow, Context, Result};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use qlinux_core::sim;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ pub struct RunArgs {
     full: bool,
     /// Run one side only; its claims alone are judged
     #[arg(long, value_name = "SIDE")]
-    side: Option<OneSide>,
+    side: Option<Side>,
     /// Of shares, measure only the trees whose name contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -105,24 +105,6 @@ pub struct RunArgs {
     /// Revision to note in the manifests
     #[arg(long, hide = true)]
     revision: Option<String>,
-}
-
-/// A side to run alone.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum OneSide {
-    Stock,
-    Flatcg,
-    Qlinux,
-}
-
-impl OneSide {
-    fn side(self) -> Side {
-        match self {
-            OneSide::Stock => Side::Stock,
-            OneSide::Flatcg => Side::Flatcg,
-            OneSide::Qlinux => Side::Qlinux,
-        }
-    }
 }
 
 /// Does what `command` says. Status 1: done, but a claim was missed.
@@ -215,11 +197,10 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
 }
 
 fn run_here(args: &RunArgs, chosen: &[&'static Experiment], out: &Path) -> Result<Vec<Manifest>> {
-    let side = args.side.map(OneSide::side);
     let revision = args.revision.clone().unwrap_or_else(guest::revision);
     let mut manifests = Vec::new();
     for experiment in chosen {
-        let mut lab = Lab::new(args.seed, args.full, side, revision.clone());
+        let mut lab = Lab::new(args.seed, args.full, args.side, revision.clone());
         lab.only.clone_from(&args.only);
         manifests.push(lab.run(experiment, &out.join(experiment.name))?);
     }
@@ -260,7 +241,7 @@ fn run_in_guest(
         options.push("--full".to_owned());
     }
     if let Some(side) = args.side {
-        options.push(format!("--side={}", side.side()));
+        options.push(format!("--side={side}"));
     }
     if let Some(only) = &args.only {
         options.push(format!("--only={only}"));

@@ -104,9 +104,25 @@ impl Counter {
         }
     }
 
+    /// Appends all of `values`, with nothing of another thread in between.
+    pub fn log_all(&self, values: &[u64]) {
+        let at = self
+            .word(3)
+            .fetch_add(values.len() as u64, Ordering::Relaxed) as usize;
+        for (at, value) in (at..self.log).zip(values) {
+            self.word((1 + self.slots) * LINE / 8 + at)
+                .store(*value, Ordering::Release);
+        }
+    }
+
     /// Entries in the log, for [`Counter::log_from`].
     pub fn log_len(&self) -> usize {
         (self.word(3).load(Ordering::Acquire) as usize).min(self.log)
+    }
+
+    /// Has anything been dropped for want of room?
+    pub fn log_full(&self) -> bool {
+        self.word(3).load(Ordering::Acquire) as usize > self.log
     }
 
     /// The log from entry `from` on.
@@ -141,5 +157,10 @@ mod tests {
         }
         assert_eq!(reader.log_from(0), [5, 6], "the log holds two entries");
         assert_eq!(reader.log_from(1), [6]);
+        let writer = Counter::create(&path, 1, 3).unwrap();
+        writer.log_all(&[1, 2]);
+        writer.log_all(&[3, 4]);
+        let reader = Counter::open(&path).unwrap().unwrap();
+        assert_eq!(reader.log_from(0), [1, 2, 3]);
     }
 }

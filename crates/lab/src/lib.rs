@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`work`], [`counter`] | the workloads (`qlinux-work`) and the file in which each shows its progress |
 //! | [`machine`], [`scene`] | classes and schedulers; workloads in classes; samples |
+//! | [`net`] | a link between two network namespaces, shared by any side; what came over it |
 //! | [`ideal`] | the share every class should have received |
 //! | [`exp`] | the experiments, one file each |
 //! | [`table`], [`figure`], [`manifest`], [`report`] | CSV, SVG, what a result stands on, the page of all results |
@@ -22,6 +23,7 @@ pub mod guest;
 pub mod ideal;
 pub mod machine;
 pub mod manifest;
+pub mod net;
 pub mod report;
 pub mod scene;
 pub mod sys;

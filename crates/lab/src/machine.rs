@@ -6,6 +6,7 @@
 //! through the `qlinux` command, as a user would do it.
 
 use anyhow::{bail, ensure, Context, Result};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fmt;
@@ -16,16 +17,28 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// Who divides the CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// Who divides the CPU, or a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The kernel as it comes: EEVDF, `cpu.weight` in the same cgroups.
+    /// The kernel as it comes: EEVDF, `cpu.weight` in the same cgroups. Of a link, `fifo`.
     Stock,
     /// The sched_ext scheduler for cgroups that comes with the kernel's sources.
     Flatcg,
     /// H-SFQ.
     Qlinux,
+    /// A link without classes: one queue, below a token bucket where the link has a rate.
+    Fifo,
+    /// The hierarchy of token buckets.
+    Htb,
+    /// Hierarchical fair service curves.
+    Hfsc,
+    /// Deficit round robin, below one class of HTB where the link has a rate.
+    Drr,
+    /// CAKE, which knows flows and no classes.
+    Cake,
+    /// `fq_codel` below one class of HTB.
+    FqCodel,
 }
 
 impl fmt::Display for Side {
@@ -34,7 +47,20 @@ impl fmt::Display for Side {
             Side::Stock => "stock",
             Side::Flatcg => "flatcg",
             Side::Qlinux => "qlinux",
+            Side::Fifo => "fifo",
+            Side::Htb => "htb",
+            Side::Hfsc => "hfsc",
+            Side::Drr => "drr",
+            Side::Cake => "cake",
+            Side::FqCodel => "fq-codel",
         })
+    }
+}
+
+impl Side {
+    /// Is it one that a link can be on, and no CPU?
+    pub fn of_links(self) -> bool {
+        !matches!(self, Side::Stock | Side::Flatcg | Side::Qlinux)
     }
 }
 
@@ -170,7 +196,10 @@ impl Session {
                 bail!("sched_ext scheduler {name} is loaded, so this is no stock kernel: unload it, H-SFQ by qlinux down cpu")
             }
             (Side::Flatcg, _) => bail!("{FLATCG} was detached during the run: see the kernel log"),
-            (Side::Qlinux, _) => {
+            (side, _) if side.of_links() => {
+                bail!("{side} divides links, not the CPU: choose stock, flatcg or qlinux")
+            }
+            _ => {
                 let status = qlinux(&["status"]).unwrap_or_default();
                 bail!(
                     "the scheduler was detached during the run: {}",

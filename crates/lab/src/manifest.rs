@@ -56,6 +56,9 @@ pub struct Claim {
     /// Under scx_flatcg, where it was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flatcg: Option<f64>,
+    /// On other sides, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<(String, f64)>,
     /// Measured and on target.
     pub passed: bool,
 }
@@ -115,6 +118,7 @@ impl Claim {
             measured,
             stock: None,
             flatcg: None,
+            peers: Vec::new(),
             passed: measured.is_some_and(|value| target.holds(value)),
         }
     }
@@ -131,12 +135,28 @@ impl Claim {
         self
     }
 
+    /// The value on one more side beside it.
+    pub fn peer(mut self, name: &str, value: f64) -> Claim {
+        self.peers.push((name.to_owned(), value));
+        self
+    }
+
+    /// Each of the other sides with its value.
+    pub fn show_peers(&self) -> String {
+        let one = |(name, value): &(String, f64)| format!("{name} {}", show(*value, &self.unit));
+        self.peers.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
     /// In one line.
     pub fn line(&self) -> String {
         let value = |value: Option<f64>| value.map_or("-".to_owned(), |v| show(v, &self.unit));
-        let peer = self.flatcg.map_or(String::new(), |v| {
+        let mut peer = self.flatcg.map_or(String::new(), |v| {
             format!(", scx_flatcg {}", show(v, &self.unit))
         });
+        if !self.peers.is_empty() {
+            peer += ", ";
+            peer += &self.show_peers();
+        }
         format!(
             "{} {}: {} (asked {}; stock {}{peer})",
             if self.passed { "pass" } else { "FAIL" },

@@ -41,13 +41,14 @@ fn row(text: &mut String, manifest: &Manifest, claim: &Claim) -> Result<()> {
     let value = |value: Option<f64>| value.map_or("–".to_owned(), |v| show(v, &claim.unit));
     writeln!(
         text,
-        "| [{name}](#{name}) | {} | {} | {}{} | {} | {} | {} | {} | [figure]({name}/figure.svg) |",
+        "| [{name}](#{name}) | {} | {} | {}{} | {} | {} | {} | {} | {} | [figure]({name}/figure.svg) |",
         claim.text,
         claim.target.show(&claim.unit),
         value(claim.measured),
         if claim.passed { "" } else { " **missed**" },
         value(claim.stock),
         value(claim.flatcg),
+        claim.show_peers(),
         manifest.kernel,
         manifest.revision,
         name = manifest.name,
@@ -86,9 +87,10 @@ fn page(all: &[Manifest]) -> Result<String> {
     let mut text = String::from(
         "# Results\n\n\
          Made by `qlinux lab run NAME…` and `qlinux lab report`. Each experiment runs the same\n\
-         workload under the stock kernel and under QLinux in one boot, some under scx_flatcg as well.\n\n\
-         | Experiment | Claim | Target | QLinux | Stock | scx_flatcg | Kernel | Revision | |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         workload under the stock kernel and under QLinux in one boot, some under scx_flatcg as well.\n\
+         The stock kernel's side of a link is a FIFO; the others of a link are in a column of their own.\n\n\
+         | Experiment | Claim | Target | QLinux | Stock | scx_flatcg | Others | Kernel | Revision | |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for manifest in all {
         for claim in &manifest.claims {
@@ -115,7 +117,7 @@ mod tests {
         fs::write(folder.join("manifest.json"), text).unwrap();
         let path = write(dir.path()).unwrap();
         let page = fs::read_to_string(path).unwrap();
-        let row = "| [qlinux-5a](#qlinux-5a) | ratio | 3.98 … 4.02 | 4.001 | 4 | – | 7.3 | abc | [figure](qlinux-5a/figure.svg) |";
+        let row = "| [qlinux-5a](#qlinux-5a) | ratio | 3.98 … 4.02 | 4.001 | 4 | – |  | 7.3 | abc | [figure](qlinux-5a/figure.svg) |";
         assert!(page.contains(row), "{page}");
         assert!(page.contains("![Progress](qlinux-5a/figure.svg)"), "{page}");
     }

@@ -187,6 +187,17 @@ impl Scene {
 
     /// Starts `qlinux-work NAME ARGS` in a class and returns its index.
     pub fn start(&mut self, class: &str, work: &str, args: &[&str]) -> Result<usize> {
+        self.start_as(class, work, args, |_| ())
+    }
+
+    /// Likewise; `prepare` changes the command before it begins.
+    pub fn start_as(
+        &mut self,
+        class: &str,
+        work: &str,
+        args: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<usize> {
         let index = self.workers.len();
         let file = self.dir.path().join(self.started.to_string());
         self.started += 1;
@@ -197,6 +208,7 @@ impl Scene {
             .args([OsStr::new("--counter"), file.as_os_str()])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
+        prepare(&mut command);
         self.workers.push(Worker {
             process: Process::start(&self.classes, class, command)?,
             class: class.to_owned(),

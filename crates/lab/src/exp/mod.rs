@@ -6,6 +6,8 @@ mod cyclictest;
 mod depth;
 mod inversion;
 mod latency;
+mod link;
+mod link_shares;
 mod osdi96_10;
 mod osdi96_11;
 mod osdi96_5;
@@ -22,6 +24,8 @@ mod qlinux_5b;
 mod qlinux_5c;
 mod qlinux_6a;
 mod qlinux_6b;
+mod qlinux_7a;
+mod qlinux_7b;
 mod shares;
 mod table4;
 
@@ -59,6 +63,8 @@ pub const ALL: &[Experiment] = &[
     qlinux_5c::EXPERIMENT,
     qlinux_6a::EXPERIMENT,
     qlinux_6b::EXPERIMENT,
+    qlinux_7a::EXPERIMENT,
+    qlinux_7b::EXPERIMENT,
     qlinux_13a::EXPERIMENT,
     table4::EXPERIMENT,
     osdi96_5::EXPERIMENT,
@@ -75,6 +81,7 @@ pub const ALL: &[Experiment] = &[
     latency::EXPERIMENT,
     cyclictest::EXPERIMENT,
     inversion::EXPERIMENT,
+    link_shares::EXPERIMENT,
 ];
 
 /// The experiment of that name.
@@ -177,10 +184,30 @@ impl Lab {
             match side {
                 Side::Stock => found.stock = result,
                 Side::Flatcg => found.flatcg = result,
-                Side::Qlinux => found.qlinux = result,
+                _ => found.qlinux = result,
             }
         }
         Ok(found)
+    }
+
+    /// Runs `part` with a link on each of `usual` sides, and under the stock scheduler of the CPU.
+    pub fn on_links<T>(
+        &self,
+        usual: &[Side],
+        part: impl Fn(&Session, Side) -> Result<T>,
+    ) -> Result<LinkSides<T>> {
+        let session = Session::enter(Side::Stock)?;
+        let wanted = |side: &&Side| match self.side {
+            Some(Side::Stock) => **side == Side::Fifo,
+            Some(one) => **side == one,
+            None => true,
+        };
+        let mut found = Vec::new();
+        for &side in usual.iter().filter(wanted) {
+            found.push((side, part(&session, side)?));
+        }
+        session.check()?;
+        Ok(LinkSides(found))
     }
 
     /// Runs an experiment and writes data, figure and manifest into `folder`.
@@ -267,6 +294,43 @@ impl<T> Sides<T> {
     }
 }
 
+/// Results of a link's sides, as far as they were run.
+pub struct LinkSides<T>(Vec<(Side, T)>);
+
+impl<T> LinkSides<T> {
+    /// Those there are.
+    pub fn iter(&self) -> impl Iterator<Item = (Side, &T)> {
+        self.0.iter().map(|(side, found)| (*side, found))
+    }
+
+    /// What was found on one side.
+    pub fn of(&self, side: Side) -> Option<&T> {
+        let one = self.iter().find(|(other, _)| *other == side);
+        one.map(|(_, found)| found)
+    }
+
+    /// A claim about QLinux's value, with the others' beside it; the FIFO is the stock kernel's. A side has no
+    /// value where it cannot do what is asked.
+    pub fn claim(
+        &self,
+        text: &str,
+        unit: &str,
+        target: Target,
+        value: impl Fn(&T) -> Option<f64>,
+    ) -> Claim {
+        let own = self.of(Side::Qlinux).and_then(&value);
+        let fifo = self.of(Side::Fifo).and_then(&value);
+        let mut claim = Claim::new(text, unit, target, own).stock(fifo);
+        for (side, found) in self.iter() {
+            if let (false, Some(value)) = (matches!(side, Side::Qlinux | Side::Fifo), value(found))
+            {
+                claim = claim.peer(side.label(), value);
+            }
+        }
+        claim
+    }
+}
+
 impl Side {
     /// What QLinux is compared with is drawn dashed.
     fn dashed(self) -> bool {
@@ -277,8 +341,11 @@ impl Side {
     fn colour(self) -> usize {
         match self {
             Side::Qlinux => 0,
-            Side::Stock => 1,
-            Side::Flatcg => 2,
+            Side::Stock | Side::Fifo => 1,
+            Side::Flatcg | Side::Htb => 2,
+            Side::Hfsc | Side::FqCodel => 3,
+            Side::Drr => 4,
+            Side::Cake => 5,
         }
     }
 
@@ -288,6 +355,12 @@ impl Side {
             Side::Stock => "stock Linux",
             Side::Flatcg => "scx_flatcg",
             Side::Qlinux => "QLinux",
+            Side::Fifo => "FIFO",
+            Side::Htb => "HTB",
+            Side::Hfsc => "HFSC",
+            Side::Drr => "DRR",
+            Side::Cake => "CAKE",
+            Side::FqCodel => "HTB, fq_codel",
         }
     }
 }

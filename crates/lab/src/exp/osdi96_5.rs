@@ -50,7 +50,7 @@ fn leaves(side: Side) -> &'static [(&'static str, &'static str)] {
     match side {
         Side::Stock => &[("ts", "stock Linux")],
         Side::Flatcg => &[("ts", "scx_flatcg")],
-        Side::Qlinux => &[("ts", "QLinux, leaf ts"), ("sfq", "QLinux, leaf sfq")],
+        _ => &[("ts", "QLinux, leaf ts"), ("sfq", "QLinux, leaf sfq")],
     }
 }
 

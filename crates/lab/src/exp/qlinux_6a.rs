@@ -82,7 +82,7 @@ fn layouts(side: Side) -> &'static [(&'static str, Layout)] {
             ("stock Linux, the same cgroups", Layout::Classes),
         ],
         Side::Flatcg => &[("scx_flatcg", Layout::Classes)],
-        Side::Qlinux => &[("QLinux", Layout::Classes)],
+        _ => &[("QLinux", Layout::Classes)],
     }
 }
 

@@ -6,9 +6,13 @@
 
 mod calls;
 mod dhry;
+pub mod film;
 mod inf;
 mod lock;
+pub mod net;
+pub mod tap;
 mod timed;
+pub mod web;
 
 use crate::counter::Counter;
 use crate::sys;
@@ -125,6 +129,78 @@ pub enum Work {
     Udp(Common),
     /// Create an empty file in memory and delete it
     Files(Common),
+    /// Send UDP packets as fast as the socket takes them: the papers' Net_inf
+    NetInf {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// The receiver
+        #[command(flatten)]
+        target: net::Target,
+        /// Sizes and pauses
+        #[command(flatten)]
+        pattern: net::Pattern,
+    },
+    /// Write to a TCP connection as fast as it takes it, one connection in each thread
+    TcpInf {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// The receiver
+        #[command(flatten)]
+        target: net::Target,
+    },
+    /// Send rounds of UDP packets and log how long each round took, in nanoseconds
+    Blast {
+        /// Counter
+        #[command(flatten)]
+        common: Common,
+        /// The receiver
+        #[command(flatten)]
+        target: net::Target,
+        /// Rounds
+        #[command(flatten)]
+        blast: net::Blast,
+    },
+    /// Stream a film over UDP in its own time, over and over
+    Film {
+        /// Counter
+        #[command(flatten)]
+        common: Common,
+        /// The receiver
+        #[command(flatten)]
+        target: net::Target,
+        /// The film
+        #[command(flatten)]
+        film: film::Film,
+    },
+    /// Make the requests of a trace, each at its time; log when each was answered
+    WebClient {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// The requests
+        #[command(flatten)]
+        client: web::Client,
+    },
+    /// Take in packets and connections and drop what they hold
+    Sink {
+        /// Counter
+        #[command(flatten)]
+        common: Common,
+        /// Where
+        #[command(flatten)]
+        ports: tap::Sink,
+    },
+    /// Log every packet that comes in at a device
+    Tap {
+        /// Counter
+        #[command(flatten)]
+        common: Common,
+        /// The device
+        #[command(flatten)]
+        tap: tap::Tap,
+    },
 }
 
 impl Work {
@@ -136,7 +212,10 @@ impl Work {
             Work::Sleeper { common, .. }
             | Work::Burst { common, .. }
             | Work::Lock { common, .. } => common.clone(),
-            Work::Rounds { common, .. } => common.clone(),
+            Work::Rounds { common, .. } | Work::NetInf { common, .. } => common.clone(),
+            Work::TcpInf { common, .. } | Work::Blast { common, .. } => common.clone(),
+            Work::Film { common, .. } | Work::WebClient { common, .. } => common.clone(),
+            Work::Sink { common, .. } | Work::Tap { common, .. } => common.clone(),
             Work::Threads { n, counter } => Common {
                 counter: counter.clone(),
                 threads: *n,
@@ -147,6 +226,9 @@ impl Work {
     /// Entries of the log: a sleeper's latencies, for up to some minutes.
     fn log_capacity(&self) -> usize {
         match self {
+            Work::Tap { tap, .. } => tap.log_capacity(),
+            Work::Blast { .. } => 64,
+            Work::WebClient { .. } => web::WORDS << 16,
             Work::Sleeper { .. } | Work::Rounds { .. } | Work::Lock { .. } => 1 << 16,
             _ => 0,
         }
@@ -162,9 +244,20 @@ impl Work {
         }
     }
 
-    fn run_thread(&self, counter: &Counter, mutexes: &[lock::Mutex], slot: usize) {
+    fn run_thread(&self, counter: &Counter, shared: &Shared, slot: usize) {
         let count = counter.slot(slot);
         match self {
+            Work::NetInf {
+                target, pattern, ..
+            } => net::udp(count, target, pattern),
+            Work::TcpInf { target, .. } => net::tcp(count, target),
+            Work::Blast { target, blast, .. } => net::blast(counter, target, blast),
+            Work::Film { target, film, .. } => film::run(count, target, film),
+            Work::WebClient { client, .. } => {
+                web::run(counter, count, client, &shared.requests);
+            }
+            Work::Sink { ports, .. } => tap::sink(count, ports),
+            Work::Tap { tap, .. } => tap::run(counter, count, tap),
             Work::Inf(_) | Work::Threads { .. } => inf::run(count),
             Work::Dhry(_) => dhry::run(count),
             Work::Sleeper { run, period, .. } => timed::sleeper(counter, count, *run, *period),
@@ -172,7 +265,9 @@ impl Work {
             Work::Burst {
                 run, sleep, seed, ..
             } => timed::burst(count, *run, *sleep, seed.wrapping_add(slot as u64)),
-            Work::Lock { hold, pause, .. } => lock::run(counter, count, mutexes, *hold, *pause),
+            Work::Lock { hold, pause, .. } => {
+                lock::run(counter, count, &shared.mutexes, *hold, *pause);
+            }
             Work::Forkstorm(_) => timed::forkstorm(count),
             Work::Exec(_) => calls::exec(count),
             Work::Pipe(_) => calls::pipe(count),
@@ -182,23 +277,32 @@ impl Work {
     }
 }
 
+/// What the threads of a workload have in common.
+struct Shared {
+    mutexes: Vec<lock::Mutex>,
+    requests: web::Requests,
+}
+
 /// Runs until the process is ended.
 pub fn run(work: &Work) -> Result<()> {
     sys::die_with_parent();
     sys::wake_exactly();
     let common = work.common();
-    let mutexes = work.mutexes()?;
+    let shared = Shared {
+        mutexes: work.mutexes()?,
+        requests: web::Requests::default(),
+    };
     let counter = Counter::create(&common.counter, common.threads.max(1), work.log_capacity())?;
     thread::scope(|scope| {
         for slot in 1..common.threads {
-            let (counter, mutexes) = (&counter, &mutexes);
+            let (counter, shared) = (&counter, &shared);
             thread::Builder::new()
                 .name(format!("work-{slot}"))
                 .stack_size(256 << 10)
-                .spawn_scoped(scope, move || work.run_thread(counter, mutexes, slot))
+                .spawn_scoped(scope, move || work.run_thread(counter, shared, slot))
                 .with_context(|| format!("thread {slot} of {} was refused", common.threads))?;
         }
-        work.run_thread(&counter, &mutexes, 0);
+        work.run_thread(&counter, &shared, 0);
         Ok(())
     })
 }

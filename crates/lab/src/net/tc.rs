@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A link's classes, set up as each side wants them: by `qlinux link`, or by tc as its manual pages say.
+//!
+//! Every class has the part of the link that its weight gives it, may borrow all that the others leave, and
+//! a queue of 1,000 packets. QLinux knows a class's packets by their socket's cgroup, tc by mark or port.
+
+use super::tree::{mark, Class, Leaf, Pick, Tree};
+use super::{run, Plan, DEV};
+use crate::machine::{qlinux, Side, LAB};
+use anyhow::{bail, ensure, Context, Result};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Bits in a second where nothing is to be held back: more than this guest can send.
+const UNPACED: u64 = 10_000_000_000;
+/// Bytes of a whole packet, and so the least quantum.
+const WHOLE: u32 = 1514;
+/// Packets in a queue that is not of a class.
+const LIMIT: u32 = 1000;
+/// HTB: `TC_HTB_MAXDEPTH` of the kernel, less the class that has the link's rate.
+const HTB_LEVELS: usize = 7;
+
+/// Why `side` cannot do what `tree` asks, if it cannot.
+pub fn unable(side: Side, tree: &Tree) -> Option<&'static str> {
+    match side {
+        Side::Htb if tree.depth() > HTB_LEVELS => Some("HTB has eight levels, its root among them"),
+        Side::Drr if tree.depth() > 1 => Some("DRR is left out of nested trees"),
+        _ => None,
+    }
+}
+
+/// A link that is divided; as it was when dropped.
+pub struct Link {
+    side: Side,
+}
+
+impl Link {
+    pub fn new(side: Side, plan: &Plan) -> Result<Link> {
+        let link = Link { side };
+        if side == Side::Qlinux {
+            up(plan)?;
+        } else {
+            let lines = lines(side, plan)?;
+            batch(&lines).with_context(|| format!("{side} cannot be set up"))?;
+        }
+        Ok(link)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let done = match self.side {
+            Side::Qlinux => qlinux(&["down", "link", DEV]).map(drop),
+            _ => run(&format!("tc qdisc del dev {DEV} root")),
+        };
+        if let Err(error) = done {
+            eprintln!("qlinux lab: {error:#}");
+        }
+    }
+}
+
+fn up(plan: &Plan) -> Result<()> {
+    let rate = plan.rate.map(|rate| format!("{}kbit", rate / 1000));
+    let mut line = vec!["up", "link", DEV];
+    if let Some(rate) = &rate {
+        line.extend(["--rate", rate]);
+    }
+    qlinux(&line)?;
+    for class in &plan.tree.classes {
+        let leaf = match class.leaf {
+            Leaf::Inner => "none",
+            Leaf::Fifo => "fifo",
+            Leaf::Fq => "fq",
+        };
+        let weight = class.weight.to_string();
+        let add = ["link", "class", "add", DEV, &class.path];
+        qlinux(&[&add[..], &["--weight", &weight, "--leaf", leaf]].concat())?;
+        if class.leaf != Leaf::Inner {
+            let cgroup = format!("{LAB}{}", class.path);
+            qlinux(&["link", "attach", DEV, &class.path, "--cgroup", &cgroup])?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs lines of tc in one go.
+fn batch(lines: &str) -> Result<()> {
+    let mut child = Command::new("tc")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("tc cannot be started: install iproute2")?;
+    let mut pipe = child.stdin.take().context("no pipe to tc")?;
+    pipe.write_all(lines.as_bytes())?;
+    drop(pipe);
+    let out = child.wait_with_output()?;
+    let why = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "tc: {}", why.trim());
+    Ok(())
+}
+
+/// Minor number of the class with this number.
+fn minor(index: usize) -> usize {
+    0x10 + index
+}
+
+/// The class above, in a qdisc whose class 1 has the whole rate.
+fn parent_minor(tree: &Tree, class: &Class) -> usize {
+    let above = tree.classes.iter().position(|c| c.path == class.parent());
+    above.map_or(1, minor)
+}
+
+/// Lets packets find their class of qdisc `handle`.
+fn filter(text: &mut String, handle: u32, index: usize, class: &Class) -> Result<()> {
+    let to = format!("classid {handle}:{:x}", minor(index));
+    let head = format!("filter add dev {DEV} parent {handle}:");
+    match class.pick {
+        Pick::Mark => writeln!(
+            text,
+            "{head} protocol all prio 1 handle {} fw {to}",
+            mark(index)
+        )?,
+        Pick::From(port) => writeln!(
+            text,
+            "{head} protocol ip prio 2 u32 match ip sport {port} 0xffff {to}"
+        )?,
+    }
+    Ok(())
+}
+
+/// What each class of one qdisc says of itself.
+fn classes(
+    text: &mut String,
+    tree: &Tree,
+    handle: u32,
+    own: impl Fn(usize, &Class) -> String,
+) -> Result<()> {
+    for (index, class) in tree.classes.iter().enumerate() {
+        let above = match handle {
+            1 => format!("1:{:x}", parent_minor(tree, class)),
+            _ => format!("{handle}:"),
+        };
+        let id = format!("{handle}:{:x}", minor(index));
+        writeln!(
+            text,
+            "class add dev {DEV} parent {above} classid {id} {}",
+            own(index, class)
+        )?;
+        if class.leaf != Leaf::Inner {
+            filter(text, handle, index, class)?;
+            if class.leaf == Leaf::Fq {
+                writeln!(text, "qdisc add dev {DEV} parent {id} fq_codel")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The lines of tc that set up `side`.
+fn lines(side: Side, plan: &Plan) -> Result<String> {
+    let tree = &plan.tree;
+    let rate = plan.rate.unwrap_or(UNPACED);
+    let share = |index: usize| ((tree.share(index) * rate as f64) as u64).max(8);
+    // In proportion to the weight, and enough for the lightest to send a packet in its turn.
+    let quantum = |class: &Class| class.weight.div_ceil(tree.least_weight(class)) * WHOLE;
+    let htb = format!(
+        "qdisc add dev {DEV} root handle 1: htb default 1\n\
+         class add dev {DEV} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit quantum {WHOLE}\n"
+    );
+    let mut text = String::new();
+    match side {
+        Side::Fifo if plan.rate.is_none() => {
+            writeln!(text, "qdisc add dev {DEV} root pfifo limit {LIMIT}")?;
+        }
+        Side::Fifo => {
+            // The bucket holds two packets; the queue is below it.
+            let burst = 2 * WHOLE;
+            writeln!(
+                text,
+                "qdisc add dev {DEV} root handle 1: tbf rate {rate}bit burst {burst} limit 3000000"
+            )?;
+            writeln!(
+                text,
+                "qdisc add dev {DEV} parent 1:1 handle 2: pfifo limit {LIMIT}"
+            )?;
+        }
+        Side::Htb => {
+            text += &htb;
+            classes(&mut text, tree, 1, |index, class| {
+                let quantum = quantum(class);
+                format!(
+                    "htb rate {}bit ceil {rate}bit quantum {quantum}",
+                    share(index)
+                )
+            })?;
+        }
+        Side::Hfsc => {
+            writeln!(text, "qdisc add dev {DEV} root handle 1: hfsc")?;
+            writeln!(
+                text,
+                "class add dev {DEV} parent 1: classid 1:1 hfsc ls m2 {rate}bit ul m2 {rate}bit"
+            )?;
+            classes(&mut text, tree, 1, |index, _| {
+                format!("hfsc ls m2 {}bit", share(index))
+            })?;
+        }
+        Side::Drr => {
+            match plan.rate {
+                None => writeln!(text, "qdisc add dev {DEV} root handle 2: drr")?,
+                Some(_) => {
+                    text += &htb;
+                    writeln!(text, "qdisc add dev {DEV} parent 1:1 handle 2: drr")?;
+                }
+            }
+            classes(&mut text, tree, 2, |_, class| {
+                format!("drr quantum {}", quantum(class))
+            })?;
+        }
+        Side::Cake => {
+            // Its classes are the flows; the length of a packet is the one that all others count.
+            let paced = plan.rate.map_or("unlimited".to_owned(), |rate| {
+                format!("bandwidth {rate}bit")
+            });
+            writeln!(
+                text,
+                "qdisc add dev {DEV} root cake {paced} besteffort flows raw"
+            )?;
+        }
+        Side::FqCodel => {
+            text += &htb;
+            writeln!(text, "qdisc add dev {DEV} parent 1:1 handle 2: fq_codel")?;
+        }
+        Side::Stock | Side::Flatcg | Side::Qlinux => bail!("{side} is not set up by tc"),
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_htb() {
+        let tree = Tree::new([("/a", 1), ("/b", 3), ("/b/x", 1)]);
+        let text = lines(Side::Htb, &Plan::mbit(4, tree)).unwrap();
+        let last: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(
+            last,
+            [
+                "class add dev ql0 parent 1:1 classid 1:10 htb rate 1000000bit ceil 4000000bit quantum 1514",
+                "filter add dev ql0 parent 1: protocol all prio 1 handle 1 fw classid 1:10",
+                "class add dev ql0 parent 1:1 classid 1:11 htb rate 3000000bit ceil 4000000bit quantum 4542",
+                "class add dev ql0 parent 1:11 classid 1:12 htb rate 3000000bit ceil 4000000bit quantum 1514",
+                "filter add dev ql0 parent 1: protocol all prio 1 handle 3 fw classid 1:12",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_side_cannot_do() {
+        let path = "/n".repeat(8);
+        let deep = Tree::new([(path.as_str(), 1)]);
+        assert!(unable(Side::Htb, &deep).is_some());
+        assert!(unable(Side::Qlinux, &deep).is_none());
+        assert!(lines(Side::Qlinux, &Plan::mbit(1, deep)).is_err());
+    }
+}
