@@ -8,6 +8,8 @@ mod inversion;
 mod latency;
 mod link;
 mod link_shares;
+mod link_sparse;
+mod link_wake;
 mod osdi96_10;
 mod osdi96_11;
 mod osdi96_5;
@@ -19,6 +21,7 @@ mod osdi96_9;
 mod pair;
 mod player;
 mod qlinux_13a;
+mod qlinux_13b;
 mod qlinux_5a;
 mod qlinux_5b;
 mod qlinux_5c;
@@ -26,6 +29,7 @@ mod qlinux_6a;
 mod qlinux_6b;
 mod qlinux_7a;
 mod qlinux_7b;
+mod qlinux_8;
 mod shares;
 mod table4;
 
@@ -65,7 +69,9 @@ pub const ALL: &[Experiment] = &[
     qlinux_6b::EXPERIMENT,
     qlinux_7a::EXPERIMENT,
     qlinux_7b::EXPERIMENT,
+    qlinux_8::EXPERIMENT,
     qlinux_13a::EXPERIMENT,
+    qlinux_13b::EXPERIMENT,
     table4::EXPERIMENT,
     osdi96_5::EXPERIMENT,
     osdi96_7a::EXPERIMENT,
@@ -82,6 +88,8 @@ pub const ALL: &[Experiment] = &[
     cyclictest::EXPERIMENT,
     inversion::EXPERIMENT,
     link_shares::EXPERIMENT,
+    link_wake::EXPERIMENT,
+    link_sparse::EXPERIMENT,
 ];
 
 /// The experiment of that name.

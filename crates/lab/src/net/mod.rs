@@ -39,6 +39,8 @@ pub const PORT: u16 = 9000;
 const FAR_CLASS: &str = "/far";
 /// The far end looks for packets this often, so none is missed that came before a look.
 const LOOKED: Duration = Duration::from_millis(20);
+/// Of more classes than these the first get packets only.
+const SINKS: usize = 64;
 /// Modules that ip and tc would ask for one by one.
 const MODULES: &str = "veth sch_htb sch_hfsc sch_drr sch_cake sch_tbf sch_fq_codel cls_fw cls_u32";
 
@@ -149,7 +151,7 @@ impl Drop for Wire {
 pub struct NetScene {
     /// Classes of the CPU and workloads; ended first.
     pub scene: Scene,
-    _link: tc::Link,
+    _link: Option<tc::Link>,
     wire: Wire,
     tree: Tree,
     /// Workers of the far end.
@@ -159,13 +161,22 @@ pub struct NetScene {
 impl NetScene {
     /// The link of `plan`, divided by `side`. For each class of traffic there is a class of the CPU.
     pub fn new(session: &Session, side: Side, plan: &Plan) -> Result<NetScene> {
+        NetScene::make(session, Some(side), plan)
+    }
+
+    /// The same without any qdisc.
+    pub fn bare(session: &Session, plan: &Plan) -> Result<NetScene> {
+        NetScene::make(session, None, plan)
+    }
+
+    fn make(session: &Session, side: Option<Side>, plan: &Plan) -> Result<NetScene> {
         let mut scene = Scene::new(session)?;
         for class in &plan.tree.classes {
             scene.class(&class.path, class.weight)?;
         }
         scene.class(FAR_CLASS, 10_000)?;
         let wire = Wire::new(plan.gso)?;
-        let link = tc::Link::new(side, plan)?;
+        let link = side.map(|side| tc::Link::new(side, plan)).transpose()?;
         let mut scene = NetScene {
             scene,
             _link: link,
@@ -182,7 +193,7 @@ impl NetScene {
     }
 
     fn start_sinks(&mut self) -> Result<()> {
-        let ports = (0..self.tree.classes.len()).map(|index| port(index).to_string());
+        let ports = (0..self.tree.classes.len().min(SINKS)).map(|index| port(index).to_string());
         let mut args = Vec::new();
         for port in ports {
             args.extend(["--udp".to_owned(), port.clone(), "--tcp".to_owned(), port]);

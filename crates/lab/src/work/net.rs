@@ -186,7 +186,7 @@ pub struct Blast {
     /// Sockets that take turns, with the marks from the target's on
     #[arg(long, default_value_t = 1)]
     sockets: u32,
-    /// Open the socket of each turn in the cgroup of this folder that has its number (0, 1, ...)
+    /// Open the socket of each turn in the cgroup of this folder that has its number (c0, c1, ...)
     #[arg(long, value_name = "DIR")]
     cgroups: Option<PathBuf>,
 }
@@ -196,7 +196,7 @@ pub struct Blast {
 pub fn blast(counter: &Counter, target: &Target, blast: &Blast) {
     let socket = |index: u32| {
         if let Some(dir) = &blast.cgroups {
-            let file = dir.join(index.to_string()).join("cgroup.procs");
+            let file = dir.join(format!("c{index}/cgroup.procs"));
             must("a class", fs::write(file, "0"));
         }
         let mark = if target.mark == 0 {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The delay of a flow of few small packets beside a class that always has some.
+
+use super::{Experiment, Lab, LinkSides, Outcome};
+use crate::figure::{Figure, Series, Shape};
+use crate::machine::{Session, Side};
+use crate::manifest::Target;
+use crate::net::{Leaf, NetScene, Plan, Tree};
+use crate::table::Table;
+use anyhow::Result;
+use std::time::Duration;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "link-sparse",
+    source: "SFQ's delay bound; CAKE and fq_codel",
+    title: "Delay of a sparse flow beside a saturated class",
+    says: "A class that sends less than its share waits for the packet that is being sent, and no longer than under \
+           the kernel's own queues for low delay.",
+    cpus: 1,
+    seconds: 420,
+    run,
+};
+
+const SIDES: [Side; 5] = [
+    Side::Fifo,
+    Side::Htb,
+    Side::FqCodel,
+    Side::Cake,
+    Side::Qlinux,
+];
+const RATE: u64 = 10;
+/// Fifty packets a second of 100 bytes, in no step with the 1.2 ms of a whole packet.
+const SPARSE: [&str; 4] = ["--size", "100", "--period", "19700us"];
+/// Such a packet on the wire.
+const SPARSE_BYTES: u32 = 114;
+/// What is asked where no peer was run: two whole packets of the link, one in service and its own.
+const TWO_PACKETS_MS: f64 = 2.0 * 1514.0 * 8.0 / (RATE * 1000) as f64;
+
+/// (name, the saturated class's workload, GSO, both in one class with a queue for each flow)
+const CASES: [(&str, &[&str], bool, bool); 4] = [
+    ("UDP", &["net-inf", "--size", "1500"], false, false),
+    ("TCP", &["tcp-inf", "--threads", "4"], false, false),
+    ("TCP, GSO", &["tcp-inf", "--threads", "4"], true, false),
+    (
+        "TCP, same class",
+        &["tcp-inf", "--threads", "4"],
+        false,
+        true,
+    ),
+];
+
+/// One-way delays in ascending order, in milliseconds.
+type Delays = Vec<f64>;
+
+fn measure(
+    session: &Session,
+    side: Side,
+    case: &(&str, &[&str], bool, bool),
+    length: Duration,
+) -> Result<Delays> {
+    let &(_, work, gso, together) = case;
+    let tree = match together {
+        true => Tree::flat(&[1]).with("/c0", |class| class.leaf = Leaf::Fq),
+        false => Tree::flat(&[1, 1]),
+    };
+    let plan = Plan {
+        gso,
+        ..Plan::mbit(RATE, tree)
+    };
+    let mut scene = NetScene::new(session, side, &plan)?;
+    scene.start("/c0", "net-inf", &SPARSE)?;
+    scene.start(if together { "/c0" } else { "/c1" }, work[0], &work[1..])?;
+    scene.settle()?;
+    let capture = scene.capture(length)?;
+    let sparse = capture.packets.iter();
+    let sparse = sparse.filter(|p| !p.tcp && p.bytes == SPARSE_BYTES);
+    let mut delays: Delays = sparse
+        .map(|p| p.at_ns.saturating_sub(p.stamp_ns) as f64 / 1e6)
+        .collect();
+    delays.sort_unstable_by(f64::total_cmp);
+    Ok(delays)
+}
+
+fn quantile(sorted: &Delays, part: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1) as f64;
+    let value = sorted.get((last * part).ceil() as usize);
+    value.copied().unwrap_or(f64::NAN)
+}
+
+fn table(sides: &LinkSides<Vec<Delays>>) -> Table {
+    let mut table = Table::new(&["side", "beside", "packets", "median_ms", "p99_ms", "max_ms"]);
+    for (side, all) in sides.iter() {
+        for ((name, ..), delays) in CASES.iter().zip(all) {
+            table.push(vec![
+                side.to_string().into(),
+                (*name).into(),
+                delays.len().into(),
+                quantile(delays, 0.5).into(),
+                quantile(delays, 0.99).into(),
+                quantile(delays, 1.0).into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn run(lab: &Lab) -> Result<Outcome> {
+    let length = lab.seconds(12, 60);
+    let sides = lab.on_links(&SIDES, |session, side| {
+        let one = |case: &(&str, &[&str], bool, bool)| {
+            let found = measure(session, side, case, length)?;
+            let p99 = quantile(&found, 0.99);
+            lab.say(&format!("{side}: beside {}: p99 {p99:.3} ms", case.0));
+            Ok(found)
+        };
+        CASES.iter().map(one).collect::<Result<Vec<_>>>()
+    })?;
+    let mut claims = Vec::new();
+    for (index, (name, ..)) in CASES.iter().enumerate() {
+        let p99 = |all: &Vec<Delays>| quantile(&all[index], 0.99);
+        // At most the better of the two peers.
+        let peers = [Side::Cake, Side::FqCodel].map(|side| sides.of(side).map(p99));
+        let limit = peers.into_iter().flatten().fold(f64::INFINITY, f64::min);
+        let limit = if limit.is_finite() {
+            limit
+        } else {
+            TWO_PACKETS_MS
+        };
+        let text = format!("99th percentile of the delay beside {name}");
+        claims.push(sides.claim(&text, "ms", Target::AtMost(limit), |all| Some(p99(all))));
+    }
+    let low = sides.iter().filter(|(side, _)| *side != Side::Fifo);
+    let series = low.map(|(side, all)| {
+        let points = all.iter().map(|delays| (0.0, quantile(delays, 0.99)));
+        Series::new(side.label(), side.colour(), side.dashed(), points.collect())
+    });
+    Ok(Outcome {
+        table: table(&sides),
+        figure: Figure {
+            title: EXPERIMENT.title.into(),
+            caption: format!("{} 99 of 100 packets come no later than shown.", EXPERIMENT.says),
+            x: "what saturates the link".into(),
+            y: "one-way delay, 99th percentile (ms)".into(),
+            shape: Shape::Bars(CASES.iter().map(|(name, ..)| (*name).to_owned()).collect()),
+            series: series.collect(),
+        },
+        claims,
+        scale: format!(
+            "{} s of virtual time for each case after a warm-up on a link of {RATE} Mbit/s: 50 packets a second of 100 \
+             bytes, from the call that sends to the kernel's time of arrival. Classes have equal weights; beside \
+             \"same class\" there is one class with a queue for each flow (leaf fq, fq_codel).",
+            length.as_secs()
+        ),
+    })
+}
