@@ -56,9 +56,9 @@ pub struct Claim {
     /// Under scx_flatcg, where it was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flatcg: Option<f64>,
-    /// On other sides, by name.
+    /// On other sides, by name; no value where there is no such thing, as a time that never came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub peers: Vec<(String, f64)>,
+    pub peers: Vec<(String, Option<f64>)>,
     /// Measured and on target.
     pub passed: bool,
 }
@@ -137,13 +137,15 @@ impl Claim {
 
     /// The value on one more side beside it.
     pub fn peer(mut self, name: &str, value: f64) -> Claim {
+        let value = Some(value).filter(|value| value.is_finite());
         self.peers.push((name.to_owned(), value));
         self
     }
 
     /// Each of the other sides with its value.
     pub fn show_peers(&self) -> String {
-        let one = |(name, value): &(String, f64)| format!("{name} {}", show(*value, &self.unit));
+        let show = |value: Option<f64>| value.map_or("none".to_owned(), |v| show(v, &self.unit));
+        let one = |(name, value): &(String, Option<f64>)| format!("{name} {}", show(*value));
         self.peers.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 

@@ -7,7 +7,7 @@ use crate::machine::{Session, Side};
 use crate::manifest::Target;
 use crate::net::{Leaf, NetScene, Plan, Tree};
 use crate::table::Table;
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use std::time::Duration;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -37,7 +37,8 @@ const SPARSE_BYTES: u32 = 114;
 const TWO_PACKETS_MS: f64 = 2.0 * 1514.0 * 8.0 / (RATE * 1000) as f64;
 
 /// (name, the saturated class's workload, GSO, both in one class with a queue for each flow)
-const CASES: [(&str, &[&str], bool, bool); 4] = [
+type Case = (&'static str, &'static [&'static str], bool, bool);
+const CASES: [Case; 4] = [
     ("UDP", &["net-inf", "--size", "1500"], false, false),
     ("TCP", &["tcp-inf", "--threads", "4"], false, false),
     ("TCP, GSO", &["tcp-inf", "--threads", "4"], true, false),
@@ -52,12 +53,7 @@ const CASES: [(&str, &[&str], bool, bool); 4] = [
 /// One-way delays in ascending order, in milliseconds.
 type Delays = Vec<f64>;
 
-fn measure(
-    session: &Session,
-    side: Side,
-    case: &(&str, &[&str], bool, bool),
-    length: Duration,
-) -> Result<Delays> {
+fn measure(session: &Session, side: Side, case: &Case, length: Duration) -> Result<Delays> {
     let &(_, work, gso, together) = case;
     let tree = match together {
         true => Tree::flat(&[1]).with("/c0", |class| class.leaf = Leaf::Fq),
@@ -87,10 +83,10 @@ fn quantile(sorted: &Delays, part: f64) -> f64 {
     value.copied().unwrap_or(f64::NAN)
 }
 
-fn table(sides: &LinkSides<Vec<Delays>>) -> Table {
+fn table(sides: &LinkSides<Vec<Delays>>, cases: &[Case]) -> Table {
     let mut table = Table::new(&["side", "beside", "packets", "median_ms", "p99_ms", "max_ms"]);
     for (side, all) in sides.iter() {
-        for ((name, ..), delays) in CASES.iter().zip(all) {
+        for ((name, ..), delays) in cases.iter().zip(all) {
             table.push(vec![
                 side.to_string().into(),
                 (*name).into(),
@@ -106,17 +102,23 @@ fn table(sides: &LinkSides<Vec<Delays>>) -> Table {
 
 fn run(lab: &Lab) -> Result<Outcome> {
     let length = lab.seconds(12, 60);
+    let mut cases = CASES.to_vec();
+    cases.retain(|case| lab.wants(case.0));
+    ensure!(
+        !cases.is_empty(),
+        "no case has such a name: see data.csv of a whole run"
+    );
     let sides = lab.on_links(&SIDES, |session, side| {
-        let one = |case: &(&str, &[&str], bool, bool)| {
+        let one = |case: &Case| {
             let found = measure(session, side, case, length)?;
             let p99 = quantile(&found, 0.99);
             lab.say(&format!("{side}: beside {}: p99 {p99:.3} ms", case.0));
             Ok(found)
         };
-        CASES.iter().map(one).collect::<Result<Vec<_>>>()
+        cases.iter().map(one).collect::<Result<Vec<_>>>()
     })?;
     let mut claims = Vec::new();
-    for (index, (name, ..)) in CASES.iter().enumerate() {
+    for (index, (name, ..)) in cases.iter().enumerate() {
         let p99 = |all: &Vec<Delays>| quantile(&all[index], 0.99);
         // At most the better of the two peers.
         let peers = [Side::Cake, Side::FqCodel].map(|side| sides.of(side).map(p99));
@@ -135,13 +137,13 @@ fn run(lab: &Lab) -> Result<Outcome> {
         Series::new(side.label(), side.colour(), side.dashed(), points.collect())
     });
     Ok(Outcome {
-        table: table(&sides),
+        table: table(&sides, &cases),
         figure: Figure {
             title: EXPERIMENT.title.into(),
             caption: format!("{} 99 of 100 packets come no later than shown.", EXPERIMENT.says),
             x: "what saturates the link".into(),
             y: "one-way delay, 99th percentile (ms)".into(),
-            shape: Shape::Bars(CASES.iter().map(|(name, ..)| (*name).to_owned()).collect()),
+            shape: Shape::Bars(cases.iter().map(|(name, ..)| (*name).to_owned()).collect()),
             series: series.collect(),
         },
         claims,

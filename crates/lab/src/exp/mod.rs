@@ -20,6 +20,7 @@ mod osdi96_8b;
 mod osdi96_9;
 mod pair;
 mod player;
+mod qlinux_12;
 mod qlinux_13a;
 mod qlinux_13b;
 mod qlinux_5a;
@@ -70,6 +71,7 @@ pub const ALL: &[Experiment] = &[
     qlinux_7a::EXPERIMENT,
     qlinux_7b::EXPERIMENT,
     qlinux_8::EXPERIMENT,
+    qlinux_12::EXPERIMENT,
     qlinux_13a::EXPERIMENT,
     qlinux_13b::EXPERIMENT,
     table4::EXPERIMENT,

@@ -39,6 +39,8 @@ struct Point {
     mbit: f64,
     /// Of the datagrams, percent.
     lost: f64,
+    /// Of the datagrams, percent: came, and not later than a frame's time.
+    in_time: f64,
     /// The 99th percentile and the greatest, of what did come.
     late_ms: [f64; 2],
 }
@@ -82,6 +84,7 @@ fn point(senders: usize, capture: &Capture) -> Point {
         senders,
         mbit: 8.0 * bytes / capture.span.seconds() / 1e6,
         lost: 100.0 * (1.0 - film.len() as f64 / sent),
+        in_time: 100.0 * late.partition_point(|&ms| ms <= FRAME_MS) as f64 / sent,
         late_ms: [quantile(0.99), quantile(1.0)],
     }
 }
@@ -106,6 +109,7 @@ fn table(sides: &LinkSides<Vec<Point>>) -> Table {
         "senders",
         "film_mbit_per_s",
         "lost_percent",
+        "in_time_percent",
         "late_p99_ms",
         "late_max_ms",
     ]);
@@ -116,6 +120,7 @@ fn table(sides: &LinkSides<Vec<Point>>) -> Table {
                 point.senders.into(),
                 point.mbit.into(),
                 point.lost.into(),
+                point.in_time.into(),
                 point.late_ms[0].into(),
                 point.late_ms[1].into(),
             ]);
@@ -126,10 +131,11 @@ fn table(sides: &LinkSides<Vec<Point>>) -> Table {
 
 fn run(lab: &Lab) -> Result<Outcome> {
     let length = lab.seconds(6, 50);
-    let loads: Vec<usize> = match lab.full {
+    let mut loads: Vec<usize> = match lab.full {
         true => (0..=MOST).collect(),
         false => vec![0, 2, 5, MOST],
     };
+    loads.retain(|&load| load == 0 || lab.wants(&load.to_string()));
     let sides = lab.on_links(&link::ALL, |session, side| {
         let one = |&senders: &usize| {
             let found = measure(session, side, senders, length)?;
@@ -147,6 +153,12 @@ fn run(lab: &Lab) -> Result<Outcome> {
         sides.claim("lost with 10 senders", "%", Target::AtMost(0.0), |p| {
             last(p, |p| p.lost)
         }),
+        sides.claim(
+            "came in time with 10 senders",
+            "%",
+            Target::AtLeast(100.0),
+            |p| last(p, |p| p.in_time),
+        ),
         sides.claim(
             "latest with 10 senders",
             "ms",
