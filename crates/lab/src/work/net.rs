@@ -82,7 +82,8 @@ pub struct Pattern {
     /// Bytes of a packet, IP header included
     #[arg(long, default_value_t = 1500, value_name = "BYTES")]
     size: usize,
-    /// Send one packet in each period rather than as many as the socket takes
+    /// Send one packet in each period rather than as many as the socket takes; each is half as long
+    /// again, or half as short, or anything between
     #[arg(long, value_parser = super::parse_duration)]
     period: Option<Duration>,
     /// Send for so long, then pause
@@ -113,11 +114,13 @@ pub fn udp(count: &AtomicU64, target: &Target, pattern: &Pattern) {
     let socket = target.udp();
     let mut data = vec![0; pattern.size.saturating_sub(HEADERS).max(STAMP)];
     let ns = |duration: Duration| duration.as_nanos() as u64;
+    // In no step with the link, whose packets take equal times.
+    let mut random = fastrand::Rng::with_seed(pattern.size as u64);
     let mut due = sys::now_ns();
     let mut begun = due;
     for number in 0.. {
         if let Some(period) = pattern.period {
-            due += ns(period);
+            due += ns(period.mul_f64(0.5 + random.f64()));
             sys::sleep_until(due);
         }
         let mut now = sys::now_ns();
