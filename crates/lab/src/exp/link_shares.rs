@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "Every class receives bandwidth in proportion to its weight at every level of the hierarchy, whatever its \
            packets are.",
     cpus: 1,
-    seconds: 320,
+    seconds: 430,
     run,
 };
 

@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "A class that sends less than its share waits for the packet that is being sent, and no longer than under \
            the kernel's own queues for low delay.",
     cpus: 1,
-    seconds: 420,
+    seconds: 285,
     run,
 };
 

@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "Bandwidth that a class does not use goes to the classes with packets at once, and is the class's again \
            once it has packets.",
     cpus: 1,
-    seconds: 170,
+    seconds: 130,
     run,
 };
 

@@ -24,7 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "With classes of the CPU and of packets the throughput of a web server degrades far less under load in \
            the best-effort class than under plain Linux.",
     cpus: 1,
-    seconds: 230,
+    seconds: 140,
     run,
 };
 

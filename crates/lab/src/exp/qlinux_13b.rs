@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "The bandwidth received by a sender as fast as possible is relatively unaffected by the depth of the \
            scheduling hierarchy.",
     cpus: 1,
-    seconds: 120,
+    seconds: 100,
     run,
 };
 

@@ -14,7 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Shares of two classes with packets of different size",
     says: "The bandwidth that a class receives does not depend on the size of its packets.",
     cpus: 1,
-    seconds: 260,
+    seconds: 295,
     run,
 };
 

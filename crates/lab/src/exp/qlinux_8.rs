@@ -19,7 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "A streaming media server in a class of its own streams at its real-time rate whatever the load in the \
            best-effort class of equal weight is; under plain Linux the load reduces what is received of the film.",
     cpus: 1,
-    seconds: 260,
+    seconds: 220,
     run,
 };
 

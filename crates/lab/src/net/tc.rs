@@ -159,6 +159,26 @@ fn classes(
     Ok(())
 }
 
+/// A root of HTB whose class 1:1 has the whole rate.
+fn htb_root(rate: u64) -> String {
+    format!(
+        "qdisc add dev {DEV} root handle 1: htb default 1\n\
+         class add dev {DEV} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit quantum {WHOLE}\n"
+    )
+}
+
+/// One queue; with a rate it is below a bucket that holds two packets.
+fn fifo(rate: Option<u64>) -> String {
+    let burst = 2 * WHOLE;
+    match rate {
+        None => format!("qdisc add dev {DEV} root pfifo limit {LIMIT}\n"),
+        Some(rate) => format!(
+            "qdisc add dev {DEV} root handle 1: tbf rate {rate}bit burst {burst} limit 3000000\n\
+             qdisc add dev {DEV} parent 1:1 handle 2: pfifo limit {LIMIT}\n"
+        ),
+    }
+}
+
 /// The lines of tc that set up `side`.
 fn lines(side: Side, plan: &Plan) -> Result<String> {
     let tree = &plan.tree;
@@ -166,73 +186,43 @@ fn lines(side: Side, plan: &Plan) -> Result<String> {
     let share = |index: usize| ((tree.share(index) * rate as f64) as u64).max(8);
     // In proportion to the weight, and enough for the lightest to send a packet in its turn.
     let quantum = |class: &Class| class.weight.div_ceil(tree.least_weight(class)) * WHOLE;
-    let htb = format!(
-        "qdisc add dev {DEV} root handle 1: htb default 1\n\
-         class add dev {DEV} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit quantum {WHOLE}\n"
-    );
+    let below = |kind: &str| format!("qdisc add dev {DEV} parent 1:1 handle 2: {kind}\n");
     let mut text = String::new();
     match side {
-        Side::Fifo if plan.rate.is_none() => {
-            writeln!(text, "qdisc add dev {DEV} root pfifo limit {LIMIT}")?;
-        }
-        Side::Fifo => {
-            // The bucket holds two packets; the queue is below it.
-            let burst = 2 * WHOLE;
-            writeln!(
-                text,
-                "qdisc add dev {DEV} root handle 1: tbf rate {rate}bit burst {burst} limit 3000000"
-            )?;
-            writeln!(
-                text,
-                "qdisc add dev {DEV} parent 1:1 handle 2: pfifo limit {LIMIT}"
-            )?;
-        }
+        Side::Fifo => text += &fifo(plan.rate),
         Side::Htb => {
-            text += &htb;
-            classes(&mut text, tree, 1, |index, class| {
-                let quantum = quantum(class);
-                format!(
-                    "htb rate {}bit ceil {rate}bit quantum {quantum}",
-                    share(index)
-                )
-            })?;
+            text += &htb_root(rate);
+            let own = |index, class: &Class| {
+                let (share, quantum) = (share(index), quantum(class));
+                format!("htb rate {share}bit ceil {rate}bit quantum {quantum}")
+            };
+            classes(&mut text, tree, 1, own)?;
         }
         Side::Hfsc => {
-            writeln!(text, "qdisc add dev {DEV} root handle 1: hfsc")?;
-            writeln!(
-                text,
-                "class add dev {DEV} parent 1: classid 1:1 hfsc ls m2 {rate}bit ul m2 {rate}bit"
-            )?;
-            classes(&mut text, tree, 1, |index, _| {
-                format!("hfsc ls m2 {}bit", share(index))
-            })?;
+            text += &format!(
+                "qdisc add dev {DEV} root handle 1: hfsc\n\
+                 class add dev {DEV} parent 1: classid 1:1 hfsc ls m2 {rate}bit ul m2 {rate}bit\n"
+            );
+            let own = |index, _: &Class| format!("hfsc ls m2 {}bit", share(index));
+            classes(&mut text, tree, 1, own)?;
         }
         Side::Drr => {
-            match plan.rate {
-                None => writeln!(text, "qdisc add dev {DEV} root handle 2: drr")?,
-                Some(_) => {
-                    text += &htb;
-                    writeln!(text, "qdisc add dev {DEV} parent 1:1 handle 2: drr")?;
-                }
-            }
-            classes(&mut text, tree, 2, |_, class| {
-                format!("drr quantum {}", quantum(class))
-            })?;
+            text += &match plan.rate {
+                None => format!("qdisc add dev {DEV} root handle 2: drr\n"),
+                Some(rate) => htb_root(rate) + &below("drr"),
+            };
+            let own = |_, class: &Class| format!("drr quantum {}", quantum(class));
+            classes(&mut text, tree, 2, own)?;
         }
         Side::Cake => {
             // Its classes are the flows; the length of a packet is the one that all others count.
-            let paced = plan.rate.map_or("unlimited".to_owned(), |rate| {
-                format!("bandwidth {rate}bit")
-            });
-            writeln!(
-                text,
-                "qdisc add dev {DEV} root cake {paced} besteffort flows raw"
-            )?;
+            let paced = match plan.rate {
+                None => "unlimited".to_owned(),
+                Some(rate) => format!("bandwidth {rate}bit"),
+            };
+            text += &format!("qdisc add dev {DEV} root cake {paced} besteffort flows raw\n");
         }
-        Side::FqCodel => {
-            text += &htb;
-            writeln!(text, "qdisc add dev {DEV} parent 1:1 handle 2: fq_codel")?;
-        }
+        Side::FqCodel => text = htb_root(rate) + &below("fq_codel"),
         Side::Stock | Side::Flatcg | Side::Qlinux => bail!("{side} is not set up by tc"),
     }
     Ok(text)
