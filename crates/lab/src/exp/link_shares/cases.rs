@@ -112,6 +112,15 @@ pub fn all(seed: u64, trees: u64) -> Vec<Case> {
     ];
     for case in &mut cases {
         case.plan.gso = case.name.contains("GSO");
+        // Below a bar there is little room.
+        case.short = match case.name.as_str() {
+            "64…1500" => "sizes".to_owned(),
+            "TCP 3:5:7" => "TCP".to_owned(),
+            "GSO 3:5:7" => "GSO".to_owned(),
+            "TCP, UDP" => "TCP+UDP".to_owned(),
+            "GSO, UDP" => "GSO+UDP".to_owned(),
+            _ => continue,
+        };
     }
     cases.extend((seed..seed + trees).map(random));
     cases
