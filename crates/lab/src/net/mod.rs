@@ -91,6 +91,7 @@ impl Wire {
     fn new(gso: bool) -> Result<Wire> {
         // Left over from a lab that was killed; modules may be built in.
         let _ = run(&format!("ip netns del {NAMESPACE}"));
+        let _ = run(&format!("ip link del {DEV}"));
         let _ = run(&format!("modprobe -a {MODULES}"));
         run(&format!("ip netns add {NAMESPACE}"))?;
         let far = format!("ip -n {NAMESPACE}");
