@@ -38,6 +38,8 @@ pub enum Refusal {
     Version { dev: String, found: u32, ours: u32 },
     #[error("kernel {release} has no queueing disciplines in BPF: boot a kernel of at least 7.3 with CONFIG_NET_SCH_BPF; see `qlinux check`")]
     NoBpfQdisc { release: String },
+    #[error("no network interface here is scheduled by H-SFQ under the handle {major:x}: `qlinux status` lists those that are")]
+    NoLink { major: u16 },
     #[error("the kernel did not put H-SFQ on {dev}: {why}")]
     NotInstalled { dev: String, why: String },
     #[error("no free handle is left for a queueing discipline: delete others first; see `tc qdisc show`")]
@@ -137,7 +139,8 @@ impl Refusal {
             NoBpfQdisc { .. } => Errno::EOPNOTSUPP,
             NotInstalled { .. } => Errno::EIO,
             NoHandle | TreeFull { .. } | QueuesFull { .. } | RulesFull { .. } => Errno::ENOSPC,
-            NoClass { .. }
+            NoLink { .. }
+            | NoClass { .. }
             | NoParent { .. }
             | NoQueue { .. }
             | NoRule { .. }

@@ -6,7 +6,7 @@ use super::intf::{who, Grant, VERSION};
 use super::names::{check_name, Node, Queue, QueueName, Tree};
 use super::rule::Rule;
 use super::running::{sid, Answer, Running};
-use super::up::find;
+use super::up::{by_major, find};
 use super::{Codel, Discipline, Rate, Refusal};
 use crate::cgroup::Hierarchy;
 use crate::{netlink, ClassPath, Error, Lock, Result, Weight};
@@ -50,6 +50,17 @@ impl Link {
     /// To look at it.
     pub fn open(dev: &str) -> Result<Link> {
         Link::open_with(dev, None)
+    }
+
+    /// The link whose queueing discipline has this major number, to change it.
+    pub fn lock_major(major: u16) -> Result<Link> {
+        let lock = Lock::take()?;
+        Link::open_with(&by_major(major)?, Some(lock))
+    }
+
+    /// The same, to look at it.
+    pub fn open_major(major: u16) -> Result<Link> {
+        Link::open_with(&by_major(major)?, None)
     }
 
     fn open_with(dev: &str, lock: Option<Lock>) -> Result<Link> {

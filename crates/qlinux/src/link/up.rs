@@ -11,7 +11,7 @@ use crate::netlink::{self, Device, Saved};
 use crate::undo::Undo;
 use crate::{bpf, cgroup::Hierarchy, check, Error, Lock, Result, Weight};
 use libbpf_rs::{MapCore, MapFlags, MapType, Object};
-use std::path::Path;
+use std::io::ErrorKind;
 use std::time::SystemTime;
 
 /// Of the qdisc that was there before, a map holds at most so much.
@@ -426,10 +426,28 @@ pub fn list() -> Result<Vec<Status>> {
 pub(super) fn find(dev: &str) -> Result<(Pins, Device)> {
     let device = netlink::device(dev)?;
     let pins = Pins::new(netns_cookie()?, device.index);
-    if !Path::new(&pins.path(pins::LINK)).exists() {
-        return Err(Refusal::Down { dev: dev.into() }.into());
+    let path = pins.path(pins::LINK);
+    match std::fs::symlink_metadata(&path) {
+        Ok(_) => Ok((pins, device)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(Refusal::Down { dev: dev.into() }.into()),
+        Err(e) => Err(Error::io("opening", &path, e)),
     }
-    Ok((pins, device))
+}
+
+/// The interface of this network namespace whose queueing discipline has that major number.
+pub(super) fn by_major(major: u16) -> Result<String> {
+    let netns = netns_cookie()?;
+    for pins in Pins::all()?.into_iter().filter(|p| p.netns == netns) {
+        let index = pins.index;
+        let found = match Running::open(pins, "") {
+            Err(e @ Error::Privilege { .. }) => return Err(e),
+            other => other.is_ok_and(|running| running.constants.major == major),
+        };
+        if found {
+            return Ok(netlink::device_by_index(index)?.name);
+        }
+    }
+    Err(Refusal::NoLink { major }.into())
 }
 
 fn status(pins: &Pins) -> Result<Status> {

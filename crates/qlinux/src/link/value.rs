@@ -22,6 +22,18 @@ impl Rate {
     /// No rate of its own.
     pub const NONE: Rate = Rate(None);
 
+    /// Checks the range of bytes a second, 0 for none.
+    pub fn new(bytes: u64) -> Result<Rate, Refusal> {
+        if bytes > 0 && !RATE_BYTES.contains(&bytes) {
+            return Err(Refusal::Range {
+                what: "rate",
+                given: bytes.to_string(),
+                range: "125 to 125000000000 bytes a second, or 0 for none",
+            });
+        }
+        Ok(Rate::from_bytes(bytes))
+    }
+
     /// From bytes a second, 0 for none.
     pub fn from_bytes(bytes: u64) -> Rate {
         Rate((bytes > 0).then_some(bytes))
@@ -249,6 +261,14 @@ mod tests {
             "nanmbit", "infmbit", "+1mbit", "20 m bit",
         ] {
             assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+        for (bytes, good) in [
+            (0, true),
+            (124, false),
+            (125, true),
+            (125_000_000_001, false),
+        ] {
+            assert_eq!(Rate::new(bytes).is_ok(), good, "{bytes}");
         }
         assert_eq!("20mbit".parse::<Rate>().unwrap().to_string(), "20 Mbit/s");
         assert_eq!(bits_per_second(6_666_666.7), "6.67 Mbit/s");
