@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * qlinux.h - the calls of the H-SFQ CPU scheduler
+ * qlinux.h - the calls of the H-SFQ schedulers
  *
- * QLinux (Sundaram et al.), table 1. A node of the scheduling hierarchy is a
- * cgroup: the node /a/b is the cgroup a/b. Link with -lqlinux; every call has a
- * page in section 3 of the manual, qlinux(3) is the overview.
+ * QLinux (Sundaram et al.), tables 1 and 2. A node of the CPU's scheduling
+ * hierarchy is a cgroup: the node /a/b is the cgroup a/b. Each network interface
+ * has a hierarchy of its own, of nodes and of queues of packets. Link with
+ * -lqlinux; every call has a page in section 3 of the manual, qlinux(3) is the
+ * overview.
  *
  * Calls return -1 and set errno when they are refused; hsfq_errmsg() then
  * tells object, reason and remedy. A call that is refused changed nothing.
@@ -15,6 +17,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -126,6 +129,124 @@ int hsfq_path(int id, char *path, size_t size);
 
 /* Reads or changes a node. */
 int hsfq_admin(int id, int cmd, void *args);
+
+/*
+ * Packets of a network interface: table 2. An interface is named once, to get the id of
+ * its root; further ids tell where they belong. Nodes and queues are numbered apart.
+ */
+
+/* hsfq_qdisc_install: flags. */
+enum hsfq_qdisc_flag {
+	HSFQ_QDISC_REPLACE = 1,  /* whatever queueing discipline is there */
+	HSFQ_QDISC_NO_CODEL = 2, /* leave standing queues alone; else 5 ms, 100 ms (RFC 8289) */
+};
+
+struct hsfq_qdisc {
+	uint32_t size;     /* sizeof(struct hsfq_qdisc) */
+	uint32_t flags;    /* enum hsfq_qdisc_flag */
+	uint64_t rate;     /* bytes a second, 125 to 125e9; 0: as fast as the device takes them */
+	uint32_t overhead; /* bytes that a packet takes on the line besides itself, at most 1024 */
+	uint32_t least;    /* bytes that it takes there at least, at most 2048 */
+};
+
+/* hsfq_link_mknod: leaf schedulers. */
+enum hsfq_link_sid {
+	HSFQ_LINK_FIFO = 0x101, /* packets as they came */
+	HSFQ_LINK_SFQ = 0x102,  /* queues by weight */
+	HSFQ_LINK_FQ = 0x103,   /* flows, by the weights of their queues */
+};
+
+/* hsfq_link_modify: what is given another value. */
+enum hsfq_link_what {
+	HSFQ_LINK_NODE_WEIGHT = 1,   /* 1 to 10000 */
+	HSFQ_LINK_QUEUE_WEIGHT = 2,  /* 1 to 10000 */
+	HSFQ_LINK_QUEUE_PACKETS = 3, /* it may hold, 1 to 65535 */
+	HSFQ_LINK_QUEUE_BYTES = 4,   /* it may hold, at least 1 */
+};
+
+enum hsfq_link_kind {
+	HSFQ_LINK_NODE = 1,
+	HSFQ_LINK_QUEUE = 2,
+};
+
+enum hsfq_link_flag {
+	HSFQ_LINK_RUNNABLE = 1, /* packets wait in it, or below it */
+	HSFQ_LINK_DEFAULT = 2,  /* the queue of packets that nothing else is said of */
+};
+
+/* A node or a queue. */
+struct hsfq_link_record {
+	int32_t id;
+	int32_t parent;       /* the node above; 0: the root, or a queue attached nowhere */
+	uint32_t kind;        /* enum hsfq_link_kind */
+	uint32_t depth;       /* 0: the root; of a queue one more than of its leaf */
+	int32_t weight;       /* 0 for the root, which has none */
+	int32_t sid;          /* node: enum hsfq_link_sid; 0: an inner one */
+	uint32_t flags;       /* enum hsfq_link_flag */
+	uint32_t users;       /* queue: rules, cgroups and the like that send packets to it */
+	uint32_t packets;     /* waiting */
+	uint32_t packets_max; /* queue: it may hold */
+	uint64_t bytes;       /* waiting */
+	uint64_t bytes_max;   /* queue: it may hold */
+	uint64_t served;      /* node: bytes on the line */
+	/*
+	 * Since a queue was created; of a node the sum of the queues that are below it, of
+	 * the root all since the install: enqueued = sent + refused + dropped + waiting.
+	 */
+	uint64_t enqueued, enqueued_bytes;
+	uint64_t sent, sent_bytes;
+	uint64_t refused, refused_bytes; /* dropped as they came */
+	uint64_t dropped, dropped_bytes; /* dropped later */
+	char name[64];                   /* empty: the root, or a leaf's own queue */
+};
+
+/* setsockopt(fd, SOL_HSFQ, HSFQ_SO_QUEUE, &queue, sizeof(int)): what the socket sends
+ * goes to that queue; 0: not any more. */
+#define SOL_HSFQ      0x5153
+#define HSFQ_SO_QUEUE 1
+
+/* Makes an interface's root queueing discipline H-SFQ; NULL: an options structure of zeros. */
+int hsfq_qdisc_install(const char *device, const struct hsfq_qdisc *options);
+
+/* Takes it off, and puts back what was there. */
+int hsfq_qdisc_remove(const char *device);
+
+/* Id of the root at an interface. */
+int hsfq_link_getroot(const char *device);
+
+/* Id of a node by its path; one that does not start with / is below `hint`. */
+int hsfq_link_parsenode(const char *name, int hint);
+
+/* Creates a node below `parent`; returns its id. */
+int hsfq_link_mknod(const char *name, int parent, unsigned weight, int flag, int sid);
+
+/* Deletes a node. */
+int hsfq_link_rmnod(int id, int mode);
+
+/* Creates a queue at the interface of `node`, attached nowhere; returns its id. */
+int hsfq_link_createq(const char *name, int node, unsigned weight);
+
+/* Attaches a queue to a leaf. */
+int hsfq_link_attachq(int queue, int leaf);
+
+/* Moves a queue from the leaf where it is attached to another. */
+int hsfq_link_moveq(int queue, int leaf);
+
+/* Deletes a queue. */
+int hsfq_link_rmq(int queue);
+
+/* Changes a weight or limit of a node or queue. */
+int hsfq_link_modify(int id, int what, uint64_t value);
+
+/* Writes up to `max` records, of `size` bytes each, of a node, its queues and all below;
+ * returns how many there are. */
+int hsfq_link_status(int node, struct hsfq_link_record *records, size_t size, size_t max);
+
+/* Attaches a socket to a queue, 0: to none. As setsockopt: -1 and errno, no sentence. */
+static inline int hsfq_link_attach_socket(int fd, int queue)
+{
+	return setsockopt(fd, SOL_HSFQ, HSFQ_SO_QUEUE, &queue, sizeof(queue));
+}
 
 /* What the last refused call of this thread was refused for, in one sentence. */
 const char *hsfq_errmsg(void);

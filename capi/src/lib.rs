@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface: table 1 of QLinux on top of the `qlinux` library. The
+//! The C interface: tables 1 and 2 of QLinux on top of the `qlinux` library. The
 //! contract is `include/qlinux.h` and the manual pages beside it.
 
 mod admin;
+mod link;
 
 use nix::errno::Errno;
 use nix::libc::{c_char, c_int, c_uint, c_void, pid_t};
@@ -13,6 +14,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+const INNER: c_int = 0;
 const LEAF: c_int = 1;
 const THREADED: c_int = 2;
 const RM_EMPTY: c_int = 0;

@@ -69,6 +69,55 @@ fn wrong_arguments() {
     assert_eq!(errno_of(|| hsfq_rmnod(0, 7)), Errno::EINVAL);
 }
 
+#[test]
+fn wrong_arguments_about_links() {
+    use link::status::*;
+    use link::*;
+    let name = c"a".as_ptr();
+    let mut qdisc = Qdisc {
+        size: size_of::<Qdisc>() as u32,
+        flags: 0,
+        rate: 124,
+        overhead: 0,
+        least: 0,
+    };
+    // SAFETY: null pointers, C strings and structures are what the calls take.
+    unsafe {
+        let install = |qdisc: &Qdisc| errno_of(|| hsfq_qdisc_install(name, qdisc));
+        assert_eq!(install(&qdisc), Errno::ERANGE);
+        assert!(message().contains("125"), "{}", message());
+        (qdisc.rate, qdisc.flags) = (0, 4);
+        assert_eq!(install(&qdisc), Errno::EINVAL);
+        (qdisc.flags, qdisc.overhead) = (0, 1025);
+        assert_eq!(install(&qdisc), Errno::ERANGE);
+        (qdisc.size, qdisc.overhead) = (8, 0);
+        assert_eq!(install(&qdisc), Errno::EINVAL);
+        let null = std::ptr::null();
+        assert_eq!(errno_of(|| hsfq_qdisc_remove(null)), Errno::EFAULT);
+        assert_eq!(errno_of(|| hsfq_link_getroot(null)), Errno::EFAULT);
+        assert_eq!(errno_of(|| hsfq_link_parsenode(null, 1)), Errno::EFAULT);
+        let mknod = |weight, flag, sid| errno_of(|| hsfq_link_mknod(name, 1, weight, flag, sid));
+        assert_eq!(mknod(0, INNER, 0), Errno::ERANGE);
+        assert_eq!(mknod(10_001, INNER, 0), Errno::ERANGE);
+        assert_eq!(mknod(1, INNER, SID + 1), Errno::EINVAL);
+        assert_eq!(mknod(1, THREADED, 0), Errno::EINVAL);
+        for sid in [0, 1, SID, SID + 4, c_int::MIN, c_int::MAX] {
+            assert_eq!(mknod(1, LEAF, sid), Errno::EINVAL);
+        }
+        assert_eq!(errno_of(|| hsfq_link_createq(name, 1, 0)), Errno::ERANGE);
+        let mut records: [Record; 0] = [];
+        let status = |size| errno_of(|| hsfq_link_status(1, records.as_mut_ptr(), size, 1));
+        assert_eq!(status(1), Errno::EINVAL);
+    }
+    assert_eq!(errno_of(|| hsfq_link_rmnod(1, 7)), Errno::EINVAL);
+    assert_eq!(errno_of(|| hsfq_link_modify(1, 0, 1)), Errno::EINVAL);
+    let above = u64::from(u32::MAX) + 2;
+    assert_eq!(
+        errno_of(|| hsfq_link_modify(1, NODE_WEIGHT, above)),
+        Errno::ERANGE
+    );
+}
+
 /// Functions that the header declares, the map exports and the manual describes.
 #[test]
 fn header_map_and_manual_agree() {
@@ -84,7 +133,9 @@ fn header_map_and_manual_agree() {
     };
     let mut declared = names("include/qlinux.h", '(');
     declared.remove("hsfq_errmsg()"); // in the head comment
-    assert_eq!(declared, names("libqlinux.map", ';'));
+    let mut exported = names("libqlinux.map", ';');
+    exported.insert("hsfq_link_attach_socket".into()); // inline
+    assert_eq!(declared, exported);
     for name in declared {
         assert!(
             here.join(format!("man/{name}.3")).is_file(),
@@ -96,6 +147,9 @@ fn header_map_and_manual_agree() {
 #[test]
 fn layouts_and_numbers_agree_with_the_header() {
     use admin::{Info, Thread};
+    use link::status::Record;
+    use link::{Qdisc, NO_CODEL, QUEUE_BYTES, SID};
+    use qlinux::link::Discipline;
     let mut expected = vec![
         size_of::<Info>(),
         offset_of!(Info, served_ns),
@@ -106,6 +160,16 @@ fn layouts_and_numbers_agree_with_the_header() {
         THREADED as usize,
         RM_EMPTY as usize,
         Weight::DEFAULT.get() as usize,
+        size_of::<Qdisc>(),
+        offset_of!(Qdisc, least),
+        size_of::<Record>(),
+        offset_of!(Record, bytes),
+        offset_of!(Record, counts),
+        offset_of!(Record, name),
+        NO_CODEL as usize,
+        SID as usize + Discipline::Fq.number() as usize,
+        QUEUE_BYTES as usize,
+        qlinux::link::SOL_HSFQ as usize,
         Leaf::all().count(),
     ];
     let mut sids = String::new();
@@ -118,7 +182,10 @@ fn layouts_and_numbers_agree_with_the_header() {
         "#include <qlinux.h>\n#include <stdio.h>\nint main(void)\n{{\n\
          size_t all[] = {{ sizeof(struct hsfq_info), offsetof(struct hsfq_info, served_ns), \
          offsetof(struct hsfq_info, cgroup_id), sizeof(struct hsfq_thread), offsetof(struct hsfq_thread, served_ns), \
-         HSFQ_LEAF, HSFQ_THREADED, HSFQ_RM_EMPTY, HSFQ_WEIGHT_DEFAULT, {count}{sids} }};\n\
+         HSFQ_LEAF, HSFQ_THREADED, HSFQ_RM_EMPTY, HSFQ_WEIGHT_DEFAULT, sizeof(struct hsfq_qdisc), offsetof(struct hsfq_qdisc, least), \
+         sizeof(struct hsfq_link_record), offsetof(struct hsfq_link_record, bytes), \
+         offsetof(struct hsfq_link_record, enqueued), offsetof(struct hsfq_link_record, name), \
+         HSFQ_QDISC_NO_CODEL, HSFQ_LINK_FQ, HSFQ_LINK_QUEUE_BYTES, SOL_HSFQ, {count}{sids} }};\n\
          for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) printf(\"%zu\\n\", all[i]);\nreturn 0;\n}}\n"
     );
     let folder = tempfile::tempdir().unwrap();
