@@ -134,12 +134,16 @@ fn records(link: &Link, number: u32) -> Outcome<Vec<Record>> {
             within.insert(node.number);
         }
         let sum = sums.remove(&node.number).unwrap_or_default();
-        let record = Record {
+        let mut record = Record {
             counts: sum.counts,
             packets: sum.packets,
             bytes: sum.bytes,
             ..of_node(link, node)
         };
+        // A packet that is the only one passes the tree without making nodes runnable.
+        if record.packets > 0 {
+            record.flags |= RUNNABLE;
+        }
         let depth = record.depth + 1;
         all.push(record);
         let queues = tree.queues_of(node.number);
