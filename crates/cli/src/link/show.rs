@@ -225,7 +225,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[2],
-            "├─ web         3  -     6 Mbit/s  5.99 Mbit/s      12        0      1.5ms    -"
+            "├─ web          3  -     6 Mbit/s  5.99 Mbit/s      12        0      1.5ms    -"
         );
         assert!(lines[3].starts_with("│  └─ [a]"), "{text}");
         assert!(lines[4].starts_with("└─ video"), "{text}");
