@@ -109,6 +109,8 @@ struct link {
 	u32 free_queue, unused_queue;
 	u32 hashed;         /* fq leaves: packets' hashes are asked for */
 	u32 through;        /* the line of the only packet, whose nodes are not runnable */
+	u32 leaving;        /* the line whose last packet is on its way */
+	u32 owed;           /* that packet's length, unless it is charged already */
 	u32 lines;          /* of sfq and fq leaves, */
 	u32 idle, idle_end; /* and those without packets, the oldest first */
 	struct link_line line[HSFQ_NODES]; /* by node */
@@ -295,6 +297,47 @@ CORE_FN u32 link_take_place(link_t *l)
 }
 
 /*
+ * A packet is in service until the link is free again, and so long its line is runnable:
+ * who comes meanwhile must find the virtual time of that service. The line falls asleep
+ * when somebody comes, or asks, after that.
+ */
+CORE_FN void link_gone(link_t *l)
+{
+	u32 n = l->leaving;
+
+	if (!n)
+		return;
+	if (l->owed)
+		hsfq_through(&l->tree, n, l->owed);
+	else
+		hsfq_sleep(&l->tree, n);
+	l->leaving = LINK_NIL;
+	l->owed = 0;
+	if (l->line[n].queue)
+		link_idle_add(l, n);
+}
+
+/* The packet that went through alone turns out not to be alone. */
+CORE_COLD void link_stay(link_t *l)
+{
+	hsfq_setrun(&l->tree, l->leaving);
+	hsfq_schedule(&l->tree);
+	hsfq_update(&l->tree, l->leaving, l->owed, 0);
+	l->owed = 0;
+}
+
+/* Before what is runnable changes, or is looked at. */
+CORE_FN void link_settle(link_t *l, u64 now_ns)
+{
+	if (!l->leaving)
+		return;
+	if (pace_open(&l->pace, now_ns))
+		link_gone(l);
+	else if (l->owed)
+		link_stay(l);
+}
+
+/*
  * A packet that comes while none is queued mostly leaves before the next one comes. Its
  * line is not made runnable then: it goes through the tree in one step (hsfq_through).
  */
@@ -310,12 +353,16 @@ CORE_FN void link_append(link_t *l, u32 n, u32 p)
 		l->packet[line->tail].next = p;
 	} else {
 		line->head = p;
-		if (line->queue)
-			link_idle_remove(l, n);
-		if (l->packets)
-			hsfq_setrun(&l->tree, n);
-		else
-			l->through = n;
+		if (n == l->leaving) {
+			l->leaving = LINK_NIL;
+		} else {
+			if (line->queue)
+				link_idle_remove(l, n);
+			if (l->packets || l->leaving)
+				hsfq_setrun(&l->tree, n);
+			else
+				l->through = n;
+		}
 	}
 	line->tail = p;
 	line->bytes += l->packet[p].bytes;
@@ -370,6 +417,7 @@ CORE_FN u32 link_enqueue(link_t *l, u32 queue, u32 hash, u32 bytes, u32 length, 
 	l->packet[p].bytes = bytes;
 	l->packet[p].length = length;
 	l->packet[p].arrived_ns = now_ns;
+	link_settle(l, now_ns);
 	link_append(l, n, p);
 	q->packets++;
 	q->bytes += bytes;
@@ -378,7 +426,8 @@ CORE_FN u32 link_enqueue(link_t *l, u32 queue, u32 hash, u32 bytes, u32 length, 
 	return p;
 }
 
-/* The first packet of the line leaves it. */
+/* The first packet of the line leaves it. It is charged then, unless it is the only one
+ * and its line not runnable. */
 CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 {
 	link_queue_t *q = &l->queue[l->packet[p].queue];
@@ -395,12 +444,11 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 	line->head = l->packet[p].next;
 	line->bytes -= bytes;
 	if (!--line->packets) {
-		if (l->through)
-			l->through = LINK_NIL;
-		else
-			hsfq_sleep(&l->tree, n);
-		if (line->queue)
-			link_idle_add(l, n);
+		l->leaving = n;
+		l->owed = l->through && !drop ? l->packet[p].length : 0;
+		l->through = LINK_NIL;
+		if (drop)
+			link_gone(l);
 	}
 	q->packets--;
 	q->bytes -= bytes;
@@ -414,14 +462,6 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 CORE_FN u32 link_choose(link_t *l)
 {
 	return l->through ? l->through : hsfq_schedule(&l->tree);
-}
-
-CORE_FN void link_charge(link_t *l, u32 n, u32 length)
-{
-	if (l->through)
-		hsfq_through(&l->tree, n, length);
-	else
-		hsfq_update(&l->tree, n, length, 0);
 }
 
 struct link_next {
@@ -443,6 +483,7 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 		next.wait_ns = l->pace.next_ns;
 		return next;
 	}
+	link_gone(l);
 	n = link_choose(l);
 	if (!n)
 		return next;
@@ -452,7 +493,8 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 	next.drop = codel_drop(&l->line[n].codel, &l->goal, now_ns - l->packet[p].arrived_ns,
 			       l->line[n].bytes - l->packet[p].bytes, LINK_LONGEST, now_ns);
 	if (!next.drop) {
-		link_charge(l, n, l->packet[p].length);
+		if (!l->through)
+			hsfq_update(&l->tree, n, l->packet[p].length, 0);
 		pace_sent(&l->pace, l->packet[p].length, now_ns);
 	}
 	link_take(l, n, p, next.drop);
@@ -462,8 +504,10 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 /* The interface goes: a packet leaves, dropped. Its place, LINK_NIL: there was none. */
 CORE_FN u32 link_flush(link_t *l)
 {
-	u32 n = link_choose(l), p;
+	u32 n, p;
 
+	link_gone(l);
+	n = link_choose(l);
 	if (!n)
 		return LINK_NIL;
 	p = l->line[n].head;
@@ -538,6 +582,7 @@ CORE_FN int link_rmnod(link_t *l, u32 n)
 		return -CORE_ENOENT;
 	if (l->attached[n] || l->line[n].packets)
 		return -CORE_EBUSY;
+	link_gone(l);
 	if (l->discipline[n] > LINK_FIFO)
 		link_purge(l, n);
 	err = hsfq_rmnod(&l->tree, n);

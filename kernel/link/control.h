@@ -87,9 +87,10 @@ int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 
 	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
 		return -EBUSY;
+	c->time_ns = bpf_ktime_get_ns();
+	link_settle(&link, c->time_ns);
 	hsfq_settle(&link.tree);
 	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
-	c->time_ns = bpf_ktime_get_ns();
 	*count = 0;
 	for (n = c->from; n < link.tree.unused && n < HSFQ_NODES && can_loop; n++) {
 		if (!(link.tree.node[n].flags & HSFQ_USED) || link.line[n].queue)

@@ -128,8 +128,8 @@ static __noinline void trace(u32 line, u32 place, bool dropped, u64 now)
 	struct hsfq_link_trace_record r = {
 		.time_ns = now,
 		.arrived_ns = link.packet[place].arrived_ns,
-		.queue = link.packet[place].queue,
-		.leaf = line,
+		.queue = link_id(&link, link.packet[place].queue),
+		.line = line,
 		.length = link.packet[place].length,
 		.dropped = dropped,
 	};

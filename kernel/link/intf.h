@@ -161,8 +161,8 @@ struct hsfq_link_grant {
 struct hsfq_link_trace_record {
 	u64 time_ns;    /* CLOCK_MONOTONIC: it was let go, or dropped */
 	u64 arrived_ns; /* it was queued */
-	u32 queue;      /* its number */
-	u32 leaf;       /* index of the line it was in, a leaf of the tree */
+	u32 queue;      /* its id */
+	u32 line;       /* it was in, a leaf of the tree */
 	u32 length;     /* bytes on the line */
 	u32 dropped;
 };

@@ -21,6 +21,28 @@ extern "C" fn stop(_: i32) {
 }
 
 pub fn trace(options: &Trace, json: bool) -> Outcome {
+    write(options, json, HEADER, |more, line| {
+        qlinux::trace::read(more, |record, class| {
+            line(match json {
+                true => json_line(record, class),
+                false => csv_line(record, class),
+            })
+        })
+    })
+}
+
+/// Whether there is still time.
+type More<'a> = &'a dyn Fn() -> bool;
+/// Writes a line.
+type Line<'a> = &'a mut dyn FnMut(String) -> Result<(), Stopped>;
+
+/// Where the options say, the lines that `read` gives, below a header unless they are JSON.
+pub fn write(
+    options: &Trace,
+    json: bool,
+    header: &str,
+    read: impl FnOnce(More, Line) -> Result<(), Stopped>,
+) -> Outcome {
     let name = options
         .output
         .as_ref()
@@ -44,14 +66,9 @@ pub fn trace(options: &Trace, json: bool) -> Outcome {
     let more =
         || !STOP.load(Ordering::Relaxed) && options.duration.is_none_or(|d| started.elapsed() < d);
     if !json {
-        writeln!(out, "{HEADER}").map_err(failed)?;
+        writeln!(out, "{header}").map_err(failed)?;
     }
-    let result = qlinux::trace::read(more, |record, class| {
-        let line = if json {
-            json_line(record, class)
-        } else {
-            csv_line(record, class)
-        };
+    let result = read(&more, &mut |line| {
         writeln!(out, "{line}").map_err(Stopped::Write)
     });
     match result {
@@ -63,7 +80,8 @@ pub fn trace(options: &Trace, json: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-enum Stopped {
+/// Why a trace ended early.
+pub enum Stopped {
     Write(io::Error),
     Refused(qlinux::Error),
 }
@@ -78,18 +96,22 @@ fn kind(record: &TraceRecord) -> &'static str {
     Kind::of(record).map_or("unknown", Kind::name)
 }
 
+/// A field of CSV.
+pub fn field(text: &str) -> String {
+    match text.contains([',', '"']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.into(),
+    }
+}
+
 fn csv_line(r: &TraceRecord, class: &str) -> String {
-    let class = if class.contains([',', '"']) {
-        format!("\"{}\"", class.replace('"', "\"\""))
-    } else {
-        class.into()
-    };
     format!(
-        "{},{},{},{},{class},{},{},{},{},{}",
+        "{},{},{},{},{},{},{},{},{},{}",
         r.time_ns,
         kind(r),
         r.cpu,
         r.tid,
+        field(class),
         r.node,
         r.leaf,
         r.length_ns,

@@ -41,6 +41,6 @@ bool qcore_link_queue_valid(link_t *l, u32 q) { return link_queue_valid(l, q); }
 u32 qcore_link_queued(const link_t *l, u32 q) { return q ? l->queue[q].packets : l->packets; }
 u64 qcore_link_bytes(const link_t *l, u32 q) { return q ? l->queue[q].bytes : l->bytes; }
 u32 qcore_link_lines(const link_t *l) { return l->lines; }
-u64 qcore_link_served(link_t *l, u32 n) { hsfq_settle(&l->tree); return hsfq_valid(&l->tree, n) ? l->tree.node[n].served_ns : 0; }
+u64 qcore_link_served(link_t *l, u32 n) { if (l->owed) link_stay(l); hsfq_settle(&l->tree); return hsfq_valid(&l->tree, n) ? l->tree.node[n].served_ns : 0; }
 bool qcore_codel_drop(struct codel *c, struct codel_goal *goal, u64 waited_ns, u64 bytes_left, u32 longest, u64 now_ns) { return codel_drop(c, goal, waited_ns, bytes_left, longest, now_ns); }
 /* clang-format on */

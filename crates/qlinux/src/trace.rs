@@ -5,7 +5,7 @@ use crate::cgroup::Hierarchy;
 use crate::cpu::Running;
 use crate::intf::{Plain, TraceRecord};
 use crate::{Error, Result};
-use libbpf_rs::RingBufferBuilder;
+use libbpf_rs::{MapHandle, RingBufferBuilder};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -51,18 +51,35 @@ impl Kind {
 /// An error of `each` ends it at once and is returned.
 pub fn read<E: From<Error>>(
     more: impl Fn() -> bool,
-    each: impl FnMut(&TraceRecord, &str) -> std::result::Result<(), E>,
+    mut each: impl FnMut(&TraceRecord, &str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    const TURN: Duration = Duration::from_millis(50);
     let running = Running::open()?;
     if !running.constants().is_some_and(|c| c.trace) {
         return Err(Error::NoTrace.into());
     }
-    let lock = Path::new(LOCK);
-    let _lock = crate::lock::try_exclusive(lock)?.ok_or(Error::TraceBusy { path: lock.into() })?;
     let names = RefCell::new(Names::new(&running)?);
+    let last_turn = || {
+        names.borrow_mut().look();
+        !more() || running.ending().is_some()
+    };
+    let each = |bytes: &[u8]| match TraceRecord::from_bytes(bytes) {
+        Some(record) => each(&record, &names.borrow_mut().of(record.node)),
+        None => Ok(()),
+    };
+    consume(&running.trace_map()?, Path::new(LOCK), last_turn, each)
+}
+
+/// Gives the records of a ring buffer to `each` until `last_turn`, asked again and again,
+/// says that what is there now is all. An error of `each` ends it at once and is returned.
+pub(crate) fn consume<E: From<Error>>(
+    map: &MapHandle,
+    lock: &Path,
+    last_turn: impl Fn() -> bool,
+    each: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    const TURN: Duration = Duration::from_millis(50);
+    let _lock = crate::lock::try_exclusive(lock)?.ok_or(Error::TraceBusy { path: lock.into() })?;
     let outcome = RefCell::new((each, Ok(())));
-    let map = running.trace_map()?;
     let failed = |e: libbpf_rs::Error| Error::Io {
         doing: "reading",
         path: "the trace".into(),
@@ -70,30 +87,25 @@ pub fn read<E: From<Error>>(
     };
     let mut builder = RingBufferBuilder::new();
     builder
-        .add(&map, |bytes: &[u8]| {
+        .add(map, |bytes: &[u8]| {
             let mut outcome = outcome.borrow_mut();
             let (each, result) = &mut *outcome;
-            if let (Some(record), true) = (TraceRecord::from_bytes(bytes), result.is_ok()) {
-                *result = each(&record, &names.borrow_mut().of(record.node));
-            }
             if result.is_ok() {
-                0
-            } else {
-                -1
+                *result = each(bytes);
+            }
+            match result {
+                Ok(()) => 0,
+                Err(_) => -1,
             }
         })
         .map_err(failed)?;
     let ring = builder.build().map_err(failed)?;
-    let mut last_turn = false;
-    while !last_turn {
-        last_turn = !more() || running.ending().is_some();
-        // Interrupted by a signal: `more` knows what that means.
-        names.borrow_mut().look();
-        let _ = ring.poll_raw(if last_turn { Duration::ZERO } else { TURN });
+    let mut last = false;
+    while !last && outcome.borrow().1.is_ok() {
+        last = last_turn();
+        // Interrupted by a signal: `last_turn` knows what that means.
+        let _ = ring.poll_raw(if last { Duration::ZERO } else { TURN });
         let _ = ring.consume_raw();
-        if outcome.borrow().1.is_err() {
-            break;
-        }
     }
     drop(ring);
     outcome.into_inner().1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The words of `qlinux link`, `qlinux up link` and `qlinux down link`.
 
-use crate::args::{seconds, size};
+use crate::args::{seconds, size, Trace};
 use clap::{Args, Subcommand};
 use qlinux::link::{parse_mark, Address, Codel, Discipline, Match, Ports, QueueName, Rate};
 use qlinux::{ClassPath, Weight};
@@ -94,6 +94,9 @@ pub enum Link {
     /// Draw the tree with what each class is entitled to, receives, holds and drops
     #[command(after_help = SHOW_HELP)]
     Show(ShowLink),
+    /// Write a line for every packet that leaves, as CSV
+    #[command(after_help = TRACE_HELP)]
+    Trace(TraceLink),
 }
 
 #[derive(Args)]
@@ -412,6 +415,24 @@ Example:
 
 Such a program attaches a socket by setsockopt(fd, SOL_HSFQ, HSFQ_SO_QUEUE, &sid, sizeof(sid)), where sid is what
 `qlinux link show --json` calls the queue's sid; see hsfq_link(3). With CAP_NET_ADMIN no grant is needed.";
+
+#[derive(Args)]
+pub struct TraceLink {
+    /// Network interface; `up link` must have been told --trace
+    #[arg(value_name = "DEV")]
+    pub device: String,
+    #[command(flatten)]
+    pub trace: Trace,
+}
+
+const TRACE_HELP: &str = "\
+Examples:
+  qlinux up link eth0 --rate 20mbit --trace 16M
+  qlinux link trace eth0 --duration 10 --output packets.csv
+
+KIND is sent or dropped. LINE names the packets that are served in order: a fifo class has one, an sfq class one a queue,
+an fq class one a flow. TIME_NS and ARRIVED_NS, when the packet left and came, are of the monotonic clock; LENGTH is in
+bytes on the line.";
 
 const SHOW_HELP: &str = "\
 Examples:

@@ -3,6 +3,7 @@
 
 pub mod args;
 mod show;
+mod trace;
 
 use crate::{print, print_json, Failure, Outcome};
 use args::{
@@ -35,6 +36,7 @@ pub fn link(words: &Words, json: bool) -> Outcome {
         Words::Revoke(what) => grant(what, json, false),
         Words::Set(what) => set(what, json),
         Words::Show(what) => show::show(what, json),
+        Words::Trace(what) => trace::trace(what, json),
     }
 }
 

@@ -45,6 +45,9 @@ pub enum Refusal {
     #[error("no free handle is left for a queueing discipline: delete others first; see `tc qdisc show`")]
     NoHandle,
 
+    #[error("the packet scheduler of {dev} keeps no trace: start it with `qlinux up link {dev} --trace 16M`")]
+    NoTrace { dev: String },
+
     #[error("class {path} of {dev} does not exist: see `qlinux link show {dev}`")]
     NoClass { dev: String, path: String },
     #[error("class {path} cannot be created on {dev} because its parent {parent} does not exist: create that first with `qlinux link class add {dev} {parent} --leaf none`")]
@@ -136,7 +139,7 @@ impl Refusal {
                 Errno::EBUSY
             }
             Version { .. } => Errno::EPROTO,
-            NoBpfQdisc { .. } => Errno::EOPNOTSUPP,
+            NoBpfQdisc { .. } | NoTrace { .. } => Errno::EOPNOTSUPP,
             NotInstalled { .. } => Errno::EIO,
             NoHandle | TreeFull { .. } | QueuesFull { .. } | RulesFull { .. } => Errno::ENOSPC,
             NoLink { .. }

@@ -257,12 +257,13 @@ pub struct TraceRecord {
     pub time_ns: u64,
     /// It was queued.
     pub arrived_ns: u64,
-    /// Its number.
+    /// Its queue's id.
     pub queue: u32,
-    /// The line it was in, a leaf of the tree.
-    pub leaf: u32,
-    /// Bytes on the line.
+    /// The line of packets it was in, a leaf of the tree.
+    pub line: u32,
+    /// Bytes that it takes.
     pub length: u32,
+    /// Whether it was dropped.
     pub dropped: u32,
 }
 

@@ -14,6 +14,7 @@ mod pins;
 mod rule;
 mod running;
 mod show;
+mod trace;
 mod up;
 mod value;
 
