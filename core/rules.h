@@ -17,18 +17,18 @@
 
 enum {
 	RULES_MAX = 256,
-	RULES_HEADER = 128,    /* bytes of a packet that are looked at */
-	RULES_EXTENSIONS = 6,  /* headers between IPv6's own and the transport's */
+	RULES_HEADER = 128,   /* bytes of a packet that are looked at */
+	RULES_EXTENSIONS = 6, /* headers between IPv6's own and the transport's */
 	RULES_PROTOCOLS = 256,
 	RULES_DSCPS = 64,
-	RULES_ANY = 0xffff,    /* of a protocol or DSCP */
+	RULES_ANY = 0xffff, /* of a protocol or DSCP */
 };
 
 struct rules_key {
 	u32 from[4], to[4]; /* IPv4: the first only */
 	u32 mark;
 	u16 sport, dport;
-	u8 family;    /* 4, 6, or 0: neither */
+	u8 family; /* 4, 6, or 0: neither */
 	u8 has_ports;
 	u8 protocol, dscp;
 };

@@ -8,9 +8,9 @@
 #ifndef QLINUX_LINK_CLASSIFY_H
 #define QLINUX_LINK_CLASSIFY_H
 
-#define ETH_P_IP        0x0800
-#define ETH_P_IPV6      0x86dd
-#define TCP_TIME_WAIT   6
+#define ETH_P_IP         0x0800
+#define ETH_P_IPV6       0x86dd
+#define TCP_TIME_WAIT    6
 #define TCP_NEW_SYN_RECV 12
 
 /* ---- by socket --------------------------------------------------------- */

@@ -109,7 +109,8 @@ static int set_queue(struct hsfq_link_ctl_queue *c, u32 q)
 	int err = 0;
 
 	/* Both or neither. */
-	if (c->set & HSFQ_LINK_SET_WEIGHT && (c->weight < SFQ_WEIGHT_MIN || c->weight > SFQ_WEIGHT_MAX))
+	if (c->set & HSFQ_LINK_SET_WEIGHT &&
+	    (c->weight < SFQ_WEIGHT_MIN || c->weight > SFQ_WEIGHT_MAX))
 		return -CORE_ERANGE;
 	if (c->set & HSFQ_LINK_SET_LIMITS)
 		err = link_limitq(&link, q, c->packets_max, c->bytes_max);

@@ -41,7 +41,7 @@ char _license[] SEC("license") = "GPL";
 #define EEXIST 17
 #define EINVAL 22
 
-#define TC_H_ROOT       0xffffffffU
+#define TC_H_ROOT        0xffffffffU
 #define NET_XMIT_SUCCESS 0
 #define NET_XMIT_DROP    1
 

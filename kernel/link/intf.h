@@ -13,9 +13,9 @@
 
 enum {
 	HSFQ_LINK_VERSION = 1,
-	HSFQ_LINK_NAME = 64,    /* bytes of a node's or queue's name, zeros behind it */
-	HSFQ_LINK_NODES = 400,  /* in one answer */
-	HSFQ_LINK_QUEUES = 45,  /* likewise */
+	HSFQ_LINK_NAME = 64,   /* bytes of a node's or queue's name, zeros behind it */
+	HSFQ_LINK_NODES = 400, /* in one answer */
+	HSFQ_LINK_QUEUES = 45, /* likewise */
 	HSFQ_LINK_RULES = 256,
 	HSFQ_LINK_WAITS = 256,
 };
@@ -84,10 +84,10 @@ struct hsfq_link_ctl_link {
 	u32 least;     /* bytes a packet takes there at least */
 	u64 target_ns; /* CoDel's, 0: off */
 	u64 interval_ns;
-	u64 time_ns;                  /* out, as all that follows: CLOCK_MONOTONIC */
-	u32 packets, rules;           /* queued; in force */
-	u64 bytes;                    /* queued */
-	struct link_counts gone;      /* of queues that were removed */
+	u64 time_ns;             /* out, as all that follows: CLOCK_MONOTONIC */
+	u32 packets, rules;      /* queued; in force */
+	u64 bytes;               /* queued */
+	struct link_counts gone; /* of queues that were removed */
 	struct hsfq_link_state state;
 };
 

@@ -70,8 +70,7 @@ int hsfq_link_setsockopt(struct bpf_sockopt *ctx)
 	u32 *sid = ctx->optval, none = 0;
 	int err;
 
-	if (ctx->level != SOL_HSFQ || ctx->optname != HSFQ_SO_QUEUE || ctx->optlen < 0 ||
-	    !ctx->sk)
+	if (ctx->level != SOL_HSFQ || ctx->optname != HSFQ_SO_QUEUE || ctx->optlen < 0 || !ctx->sk)
 		return 1;
 	if (sid + 1 > (u32 *)ctx->optval_end || ctx->optlen != sizeof(*sid))
 		return refuse(-EINVAL);

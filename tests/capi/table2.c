@@ -473,8 +473,8 @@ static void sockets(void)
 				    !hsfq_link_rmnod(leaf, HSFQ_RM_EMPTY) &&
 				    !hsfq_link_rmnod(other, HSFQ_RM_EMPTY));
 	/* All that was sent here: 10, 10, 20, 5, 3. */
-	check("root-remembers", was.enqueued == 48 &&
-					find(root, HSFQ_LINK_NODE).enqueued == was.enqueued);
+	check("root-remembers",
+	      was.enqueued == 48 && find(root, HSFQ_LINK_NODE).enqueued == was.enqueued);
 	accounts("accounts-removed");
 }
 
@@ -524,8 +524,8 @@ static void two_interfaces(void)
 	accepted(queue);
 	packets(fd, 3);
 	/* They go to this interface's default. */
-	check("other-not-here", find(root, HSFQ_LINK_NODE).enqueued == before + 3 &&
-					queue_of(mine).enqueued == 0);
+	check("other-not-here",
+	      find(root, HSFQ_LINK_NODE).enqueued == before + 3 && queue_of(mine).enqueued == 0);
 	check("other-remove", !hsfq_qdisc_remove(peer));
 	refused("other-gone", hsfq_link_rmq(queue), ENOENT);
 	check("other-rmq", !hsfq_link_rmq(mine));

@@ -42,17 +42,38 @@ impl Run {
     fn node(&mut self, parent: usize, weight: u32) -> usize {
         let name = format!("n{}", self.trace.nodes.len());
         let (parent, weights) = (Some(parent), vec![(0, weight)]);
-        self.trace.nodes.push(Node { name, parent, weights });
+        self.trace.nodes.push(Node {
+            name,
+            parent,
+            weights,
+        });
         self.trace.nodes.len() - 1
     }
 
     fn new(tree: &Tree) -> Run {
         let mut link = Link::new();
-        link.set_goal(Goal { target_ns: 0, interval_ns: 0 });
+        link.set_goal(Goal {
+            target_ns: 0,
+            interval_ns: 0,
+        });
         link.pace(RATE, 0, 0).unwrap();
-        let root = Node { name: "/".into(), parent: None, weights: vec![(0, 1)] };
-        let trace = Trace { servers: 1, fresh: true, nodes: vec![root], ..Trace::default() };
-        let mut run = Run { link, trace, stored: Default::default(), arrivals: Vec::new() };
+        let root = Node {
+            name: "/".into(),
+            parent: None,
+            weights: vec![(0, 1)],
+        };
+        let trace = Trace {
+            servers: 1,
+            fresh: true,
+            nodes: vec![root],
+            ..Trace::default()
+        };
+        let mut run = Run {
+            link,
+            trace,
+            stored: Default::default(),
+            arrivals: Vec::new(),
+        };
         for (weight, leaves) in &tree.groups {
             let above = run.link.mknod(NodeId::ROOT, *weight).unwrap();
             let group = run.node(0, *weight);
@@ -80,7 +101,11 @@ impl Run {
                     let (node, bytes, came) = self.stored.remove(&place).unwrap();
                     let end_ns = now + u64::from(bytes);
                     self.trace.quanta.push(Quantum::new(node, now, end_ns));
-                    self.trace.runnable.push(Interval { node, start_ns: came, end_ns });
+                    self.trace.runnable.push(Interval {
+                        node,
+                        start_ns: came,
+                        end_ns,
+                    });
                     self.trace.end_ns = end_ns;
                 }
                 Next::Wait(at) => return Some(at),

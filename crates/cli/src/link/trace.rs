@@ -75,8 +75,18 @@ mod tests {
         let line = csv_line(&record, "/a", "b");
         assert_eq!(line, "9,sent,/a,b,5,7,1514");
         assert_eq!(line.split(',').count(), HEADER.split(',').count());
-        let line = json_line(&TraceRecord { dropped: 1, ..record }, "/a,x", "b");
+        let line = json_line(
+            &TraceRecord {
+                dropped: 1,
+                ..record
+            },
+            "/a,x",
+            "b",
+        );
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!((value["kind"].as_str(), value["class"].as_str()), (Some("dropped"), Some("/a,x")));
+        assert_eq!(
+            (value["kind"].as_str(), value["class"].as_str()),
+            (Some("dropped"), Some("/a,x"))
+        );
     }
 }

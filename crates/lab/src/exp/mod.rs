@@ -7,6 +7,7 @@ mod depth;
 mod inversion;
 mod latency;
 mod link;
+mod link_bounds;
 mod link_shares;
 mod link_sparse;
 mod link_wake;
@@ -90,6 +91,7 @@ pub const ALL: &[Experiment] = &[
     cyclictest::EXPERIMENT,
     inversion::EXPERIMENT,
     link_shares::EXPERIMENT,
+    link_bounds::EXPERIMENT,
     link_wake::EXPERIMENT,
     link_sparse::EXPERIMENT,
 ];

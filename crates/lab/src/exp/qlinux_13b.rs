@@ -59,6 +59,7 @@ fn plan(tree: Tree) -> Plan {
         gso: false,
         tree,
         tap: false,
+        trace: false,
     }
 }
 

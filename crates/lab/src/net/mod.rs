@@ -55,6 +55,8 @@ pub struct Plan {
     pub tree: Tree,
     /// Note packets at the far end.
     pub tap: bool,
+    /// Let QLinux keep a trace of every packet.
+    pub trace: bool,
 }
 
 impl Plan {
@@ -65,6 +67,7 @@ impl Plan {
             gso: false,
             tree,
             tap: true,
+            trace: false,
         }
     }
 }

@@ -16,6 +16,8 @@ use std::process::{Command, Stdio};
 const UNPACED: u64 = 10_000_000_000;
 /// Bytes of a whole packet, and so the least quantum.
 const WHOLE: u32 = 1514;
+/// Room for a trace of some 300,000 packets.
+const TRACE: &str = "16M";
 /// Packets in a queue that is not of a class.
 const LIMIT: u32 = 1000;
 /// HTB: `TC_HTB_MAXDEPTH` of the kernel, less the class that has the link's rate.
@@ -65,6 +67,9 @@ fn up(plan: &Plan) -> Result<()> {
     let mut line = vec!["up", "link", DEV];
     if let Some(rate) = &rate {
         line.extend(["--rate", rate]);
+    }
+    if plan.trace {
+        line.extend(["--trace", TRACE]);
     }
     qlinux(&line)?;
     for class in &plan.tree.classes {

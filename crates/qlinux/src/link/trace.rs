@@ -44,7 +44,10 @@ impl Link {
             let (class, queue) = &names[&record.queue];
             each(&record, class, queue)
         };
-        let lock = PathBuf::from(format!("/run/qlinux-trace-{:x}.lock", running.constants().major));
+        let lock = PathBuf::from(format!(
+            "/run/qlinux-trace-{:x}.lock",
+            running.constants().major
+        ));
         trace::consume(&running.trace_map()?, &lock, last_turn, each)
     }
 
