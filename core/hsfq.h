@@ -95,8 +95,8 @@ struct hsfq_node {
  * also as the service of an idle node. */
 #define HSFQ_OWED_MAX_NS (1ULL << 37)
 
+/* What is small comes first: it is reached by short offsets. */
 struct hsfq_tree {
-	struct hsfq_node node[HSFQ_NODES];
 	u64 order;
 	u64 release_ns; /* no node that is held returns before then */
 	u32 free;       /* head of the list of freed nodes */
@@ -110,6 +110,7 @@ struct hsfq_tree {
 	u32 solo;    /* the one runnable leaf, whose path is charged later; or none */
 	u64 owed_ns; /* it was served, and is not charged for yet */
 	u64 seen_ns; /* of that, before its last hsfq_schedule */
+	struct hsfq_node node[HSFQ_NODES];
 	struct budget budget[HSFQ_NODES]; /* by node, apart: most have none */
 };
 
@@ -438,23 +439,19 @@ CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns
 	hsfq_charge(t, leaf, length_ns, planned_ns);
 }
 
-/* A leaf requests one quantum and is served it at once, while nothing is runnable:
- * hsfq_setrun, hsfq_schedule, hsfq_update and hsfq_sleep in one. */
+/*
+ * A leaf requests one quantum and is served it, and nothing else is runnable before it
+ * ends: hsfq_setrun, hsfq_schedule, hsfq_update and hsfq_sleep in one. No tag need move.
+ * Everything that comes next starts at v(t), the greatest finish tag now, as everything
+ * would have started before the quantum: it is as if all tags moved alike.
+ */
 CORE_FN void hsfq_through(hsfq_tree_t *t, u32 leaf, u64 length_ns)
 {
 	u32 n = leaf;
 
 	while (n > HSFQ_ROOT && CORE_MORE) {
-		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
-
-		sfq_arrive(&p->clock, &h->flow, 0);
-		sfq_serve(&p->clock, h->flow.start);
-		sfq_move(&h->flow, hsfq_length(h, length_ns), h->weight);
-		p->clock.max_finish = sfq_max(p->clock.max_finish, h->flow.start);
-		sfq_idle(&p->clock);
-		sfq_depart(&p->clock, &h->flow);
-		h->served_ns += length_ns;
-		n = h->parent;
+		t->node[n].served_ns += length_ns;
+		n = t->node[n].parent;
 	}
 	t->node[HSFQ_ROOT].served_ns += length_ns;
 }

@@ -98,7 +98,6 @@ struct link_queue {
 };
 
 struct link {
-	struct hsfq_tree tree;
 	struct pace pace;
 	struct codel_goal goal;
 	struct link_counts gone; /* of queues that were removed */
@@ -113,6 +112,7 @@ struct link {
 	u32 owed;           /* that packet's length, unless it is charged already */
 	u32 lines;          /* of sfq and fq leaves, */
 	u32 idle, idle_end; /* and those without packets, the oldest first */
+	struct hsfq_tree tree;
 	struct link_line line[HSFQ_NODES]; /* by node */
 	u8 discipline[HSFQ_NODES];         /* enum link_discipline */
 	u32 attached[HSFQ_NODES];          /* queues of a leaf */
@@ -195,7 +195,7 @@ CORE_FN bool link_line_over(link_t *l, u32 n)
 {
 	hsfq_node_t *h = &l->tree.node[n], *p = &l->tree.node[h->parent];
 
-	return p->clock.epoch - h->flow.epoch > 2 || sfq_before(h->flow.start, p->clock.vtime);
+	return p->clock.epoch - h->flow.epoch > 2 || !sfq_before(p->clock.vtime, h->flow.start);
 }
 
 /* A new line below an sfq or fq leaf. Lines that are over go, two for each that comes, so
@@ -447,7 +447,8 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 		l->leaving = n;
 		l->owed = l->through && !drop ? l->packet[p].length : 0;
 		l->through = LINK_NIL;
-		if (drop)
+		/* Without a rate nobody knows how long it is on its way. */
+		if (drop || !l->pace.rate)
 			link_gone(l);
 	}
 	q->packets--;

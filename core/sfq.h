@@ -119,12 +119,13 @@ CORE_FN void sfq_flow_init(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_ME
 	f->epoch = c->epoch;
 }
 
-/* A quantum is requested after a sleep: S = max{ v - credit, F }. */
+/* A quantum is requested after a sleep: S = max{ v - credit, F }. What F was rounded by is
+ * forgotten where v is not less. */
 CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 credit)
 {
 	u64 v = c->vtime - credit;
 
-	if (c->epoch - f->epoch > 2 || sfq_before(f->start, v)) {
+	if (c->epoch - f->epoch > 2 || !sfq_before(v, f->start)) {
 		f->start = v;
 		f->rem = 0;
 	}

@@ -16,9 +16,9 @@
 /* ---- by socket --------------------------------------------------------- */
 
 /* A socket that was attached has the queue for its priority, as `tc` has classes. */
-static __always_inline u32 queue_of_socket(u32 priority)
+static __always_inline u32 queue_of_socket(link_t *l, u32 priority)
 {
-	return priority >> 16 == major ? link_by_id(&link, priority & 0xffff) : LINK_NIL;
+	return priority >> 16 == major ? link_by_id(l, priority & 0xffff) : LINK_NIL;
 }
 
 /* ---- by rule ----------------------------------------------------------- */

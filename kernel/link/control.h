@@ -85,9 +85,9 @@ int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 	unsigned long flags;
 	u32 n;
 
+	c->time_ns = bpf_ktime_get_ns();
 	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
 		return -EBUSY;
-	c->time_ns = bpf_ktime_get_ns();
 	link_settle(&link, c->time_ns);
 	hsfq_settle(&link.tree);
 	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);

@@ -55,16 +55,16 @@ extern void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_f
 /* ---- packets ----------------------------------------------------------- */
 
 /* Bytes that the packet takes on the line: each segment of a large one is framed. */
-static __always_inline u32 length_of(struct sk_buff *skb, u32 bytes)
+static __always_inline u32 length_of(link_t *l, struct sk_buff *skb, u32 bytes)
 {
 	struct skb_shared_info *shared;
 	u32 segments;
 
-	if (!(link.pace.overhead | link.pace.least))
+	if (!(l->pace.overhead | l->pace.least))
 		return bytes;
 	shared = bpf_core_cast(skb->head + skb->end, struct skb_shared_info);
 	segments = shared->gso_segs;
-	return pace_length(&link.pace, bytes, segments ? segments : 1);
+	return pace_length(&l->pace, bytes, segments ? segments : 1);
 }
 
 static __always_inline u32 bytes_of(struct sk_buff *skb)
@@ -73,13 +73,13 @@ static __always_inline u32 bytes_of(struct sk_buff *skb)
 }
 
 /* Under the lock: the number of the packet's queue. */
-static __always_inline u32 choose_queue(u32 of_socket, u32 of_rule, u32 of_cgroup)
+static __always_inline u32 choose_queue(link_t *l, u32 of_socket, u32 of_rule, u32 of_cgroup)
 {
 	if (of_socket)
 		return of_socket;
-	if (link_queue_valid(&link, of_rule))
+	if (link_queue_valid(l, of_rule))
 		return of_rule;
-	if (link_queue_valid(&link, of_cgroup))
+	if (link_queue_valid(l, of_cgroup))
 		return of_cgroup;
 	return standard;
 }
@@ -87,7 +87,8 @@ static __always_inline u32 choose_queue(u32 of_socket, u32 of_rule, u32 of_cgrou
 SEC("struct_ops/qdisc_enqueue")
 int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
-	u32 bytes = bytes_of(skb), length = length_of(skb, bytes), hash = 0;
+	link_t *l = the_link();
+	u32 bytes = bytes_of(skb), length = length_of(l, skb, bytes), hash = 0;
 	u32 priority = skb->priority, place, q, of_cgroup = LINK_NIL, of_rule = LINK_NIL;
 	u64 now = bpf_ktime_get_ns();
 	struct packet_slot *slot;
@@ -97,14 +98,14 @@ int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_s
 		read_key(skb, &key);
 	if (cgroups_count)
 		of_cgroup = queue_of_cgroup(skb->sk);
-	if (link.hashed)
+	if (l->hashed)
 		hash = bpf_skb_get_hash(skb);
 	if (bpf_res_spin_lock(&link_lock))
 		goto unlocked;
 	if (rules.count)
 		of_rule = rules_find(&rules, &key);
-	q = choose_queue(queue_of_socket(priority), of_rule, of_cgroup);
-	place = link_enqueue(&link, q, hash, bytes, length, now);
+	q = choose_queue(l, queue_of_socket(l, priority), of_rule, of_cgroup);
+	place = link_enqueue(l, q, hash, bytes, length, now);
 	bpf_res_spin_unlock(&link_lock);
 	slot = place ? bpf_map_lookup_elem(&packets, &place) : NULL;
 	if (!slot)
@@ -123,14 +124,14 @@ drop:
 	return NET_XMIT_DROP;
 }
 
-static __noinline void trace(u32 line, u32 place, bool dropped, u64 now)
+static __noinline void trace(link_t *l, u32 line, u32 place, bool dropped, u64 now)
 {
 	struct hsfq_link_trace_record r = {
 		.time_ns = now,
-		.arrived_ns = link.packet[place].arrived_ns,
-		.queue = link_id(&link, link.packet[place].queue),
+		.arrived_ns = l->packet[place].arrived_ns,
+		.queue = link_id(l, l->packet[place].queue),
 		.line = line,
-		.length = link.packet[place].length,
+		.length = l->packet[place].length,
 		.dropped = dropped,
 	};
 
@@ -154,6 +155,7 @@ static __always_inline struct sk_buff *take(struct Qdisc *sch, u32 place)
 SEC("struct_ops/qdisc_dequeue")
 struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 {
+	link_t *l = the_link();
 	struct link_next next;
 	struct sk_buff *skb;
 	u64 now;
@@ -166,16 +168,16 @@ struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 
 		if (bpf_res_spin_lock(&link_lock))
 			return NULL;
-		next = link_dequeue(&link, now);
+		next = link_dequeue(l, now);
 		bpf_res_spin_unlock(&link_lock);
 		if (!next.place) {
 			if (next.wait_ns != HSFQ_NEVER)
 				bpf_qdisc_watchdog_schedule(sch, next.wait_ns, 0);
 			return NULL;
 		}
-		p = &link.packet[next.place];
+		p = &l->packet[next.place];
 		if (trace_on)
-			trace(next.line, next.place, next.drop, now);
+			trace(l, next.line, next.place, next.drop, now);
 		skb = take(sch, next.place);
 		if (!skb)
 			return NULL;

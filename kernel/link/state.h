@@ -28,6 +28,15 @@ struct {
 
 struct link __arena link;
 struct rules __arena rules;
+/* The compiler computes its address once, not for every use. */
+static __always_inline link_t *the_link(void)
+{
+	link_t *l = &link;
+
+	barrier_var(l);
+	return l;
+}
+
 u64 __arena node_name[HSFQ_NODES][HSFQ_LINK_NAME / 8];
 u64 __arena queue_name[LINK_QUEUES][HSFQ_LINK_NAME / 8];
 struct waits __arena queue_waits[LINK_QUEUES];

@@ -86,7 +86,6 @@ pub struct Budget {
 /// The whole tree: a header, all its nodes and their budgets.
 #[repr(C)]
 pub struct RawTree {
-    pub node: [Node; NODES],
     pub order: u64,
     pub release_ns: u64,
     pub free: u32,
@@ -100,6 +99,7 @@ pub struct RawTree {
     pub solo: u32,
     pub owed_ns: u64,
     pub seen_ns: u64,
+    pub node: [Node; NODES],
     pub budget: [Budget; NODES],
 }
 

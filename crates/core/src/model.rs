@@ -59,7 +59,7 @@ impl Flow {
 
     /// S = max{ v, F }
     fn request(&mut self, v: i128, weight: u32) {
-        if self.start(weight) < v {
+        if self.start(weight) <= v {
             *self = Flow::at(v);
         }
     }
