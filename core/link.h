@@ -296,6 +296,18 @@ CORE_FN u32 link_take_place(link_t *l)
 	return p;
 }
 
+/* The line has no packets any more. It is charged already but for `owed`, if its only
+ * packet went through alone. */
+CORE_FN void link_asleep(link_t *l, u32 n, u32 owed)
+{
+	if (owed)
+		hsfq_through(&l->tree, n, owed);
+	else
+		hsfq_sleep(&l->tree, n);
+	if (l->line[n].queue)
+		link_idle_add(l, n);
+}
+
 /*
  * A packet is in service until the link is free again, and so long its line is runnable:
  * who comes meanwhile must find the virtual time of that service. The line falls asleep
@@ -305,16 +317,8 @@ CORE_FN void link_gone(link_t *l)
 {
 	u32 n = l->leaving;
 
-	if (!n)
-		return;
-	if (l->owed)
-		hsfq_through(&l->tree, n, l->owed);
-	else
-		hsfq_sleep(&l->tree, n);
 	l->leaving = LINK_NIL;
-	l->owed = 0;
-	if (l->line[n].queue)
-		link_idle_add(l, n);
+	link_asleep(l, n, l->owed);
 }
 
 /* The packet that went through alone turns out not to be alone. */
@@ -444,12 +448,16 @@ CORE_FN void link_take(link_t *l, u32 n, u32 p, bool drop)
 	line->head = l->packet[p].next;
 	line->bytes -= bytes;
 	if (!--line->packets) {
-		l->leaving = n;
-		l->owed = l->through && !drop ? l->packet[p].length : 0;
+		u32 owed = l->through && !drop ? l->packet[p].length : 0;
+
 		l->through = LINK_NIL;
 		/* Without a rate nobody knows how long it is on its way. */
-		if (drop || !l->pace.rate)
-			link_gone(l);
+		if (drop || !l->pace.rate) {
+			link_asleep(l, n, owed);
+		} else {
+			l->leaving = n;
+			l->owed = owed;
+		}
 	}
 	q->packets--;
 	q->bytes -= bytes;
@@ -484,7 +492,8 @@ CORE_INLINE struct link_next link_dequeue(link_t *l, u64 now_ns)
 		next.wait_ns = l->pace.next_ns;
 		return next;
 	}
-	link_gone(l);
+	if (l->leaving)
+		link_gone(l);
 	n = link_choose(l);
 	if (!n)
 		return next;
@@ -507,7 +516,8 @@ CORE_FN u32 link_flush(link_t *l)
 {
 	u32 n, p;
 
-	link_gone(l);
+	if (l->leaving)
+		link_gone(l);
 	n = link_choose(l);
 	if (!n)
 		return LINK_NIL;
@@ -583,7 +593,8 @@ CORE_FN int link_rmnod(link_t *l, u32 n)
 		return -CORE_ENOENT;
 	if (l->attached[n] || l->line[n].packets)
 		return -CORE_EBUSY;
-	link_gone(l);
+	if (l->leaving)
+		link_gone(l);
 	if (l->discipline[n] > LINK_FIFO)
 		link_purge(l, n);
 	err = hsfq_rmnod(&l->tree, n);

@@ -25,7 +25,7 @@ static __always_inline u32 queue_of_socket(link_t *l, u32 priority)
 
 static u8 header[RULES_HEADER]; /* the qdisc's lock guards it */
 
-static __noinline void read_key(struct sk_buff *skb, struct rules_key *key)
+static __always_inline void read_key(struct sk_buff *skb, struct rules_key *key)
 {
 	u32 head = skb->data - skb->head, at = skb->network_header;
 	struct rules_header h = {.byte = header};
@@ -42,6 +42,15 @@ static __noinline void read_key(struct sk_buff *skb, struct rules_key *key)
 		rules_ipv4(&h, key);
 	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
 		rules_ipv6(&h, key);
+}
+
+/* The first that matches. */
+static __noinline u32 queue_of_rules(struct sk_buff *skb)
+{
+	struct rules_key key = {};
+
+	read_key(skb, &key);
+	return rules_find(&rules, &key);
 }
 
 /* ---- by cgroup --------------------------------------------------------- */

@@ -50,12 +50,12 @@ int hsfq_link_ctl_node(struct hsfq_link_ctl_node *c)
 	unsigned long flags;
 	int err;
 
-	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+	if (guard_lock(&flags))
 		return -EBUSY;
 	err = change_node(c);
 	if (err > 0)
 		name_in(node_name[(u32)err % HSFQ_NODES], c->name);
-	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	guard_unlock(&flags);
 	if (err > 0) {
 		c->node = err;
 		err = 0;
@@ -86,11 +86,11 @@ int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 	u32 n;
 
 	c->time_ns = bpf_ktime_get_ns();
-	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+	if (guard_lock(&flags))
 		return -EBUSY;
 	link_settle(&link, c->time_ns);
 	hsfq_settle(&link.tree);
-	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	guard_unlock(&flags);
 	*count = 0;
 	for (n = c->from; n < link.tree.unused && n < HSFQ_NODES && can_loop; n++) {
 		if (!(link.tree.node[n].flags & HSFQ_USED) || link.line[n].queue)
@@ -150,7 +150,7 @@ int hsfq_link_ctl_queue(struct hsfq_link_ctl_queue *c)
 	unsigned long flags;
 	int err;
 
-	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+	if (guard_lock(&flags))
 		return -EBUSY;
 	err = change_queue(c);
 	if (err > 0) {
@@ -161,7 +161,7 @@ int hsfq_link_ctl_queue(struct hsfq_link_ctl_queue *c)
 		c->queue = link_id(&link, q);
 		err = 0;
 	}
-	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	guard_unlock(&flags);
 	return err;
 }
 
@@ -200,13 +200,13 @@ int hsfq_link_ctl_queues(struct hsfq_link_ctl_queues *c)
 	for (n = c->from; n < link.unused_queue && n < LINK_QUEUES && can_loop; n++) {
 		u32 at = INDEX(*count, HSFQ_LINK_QUEUES);
 
-		if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		if (guard_lock(&flags))
 			return -EBUSY;
 		if (link.queue[n].used) {
 			fill_queue(&c->record[at], n);
 			++*count;
 		}
-		bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+		guard_unlock(&flags);
 	}
 	c->from = n < link.unused_queue ? n : 0;
 	return 0;
@@ -252,7 +252,7 @@ int hsfq_link_ctl_link(struct hsfq_link_ctl_link *c)
 	unsigned long flags;
 	int err;
 
-	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+	if (guard_lock(&flags))
 		return -EBUSY;
 	if (!link.tree.nodes)
 		link_init(&link);
@@ -267,7 +267,7 @@ int hsfq_link_ctl_link(struct hsfq_link_ctl_link *c)
 	c->bytes = link.bytes;
 	c->rules = rules.count;
 	c->gone = link.gone;
-	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	guard_unlock(&flags);
 	c->state = hsfq_link_state;
 	c->time_ns = bpf_ktime_get_ns();
 	return err;
@@ -313,7 +313,7 @@ int hsfq_link_ctl_rule(struct hsfq_link_ctl_rule *c)
 	unsigned long flags;
 	int err = -EINVAL;
 
-	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+	if (guard_lock(&flags))
 		return -EBUSY;
 	if (c->op == HSFQ_LINK_ADD)
 		err = add_rule(c);
@@ -322,7 +322,7 @@ int hsfq_link_ctl_rule(struct hsfq_link_ctl_rule *c)
 	else if (c->op == HSFQ_LINK_GET)
 		err = get_rule(c);
 	c->count = rules.count;
-	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	guard_unlock(&flags);
 	return err;
 }
 
@@ -332,12 +332,12 @@ static u32 use_queue(u32 id, int more)
 	unsigned long flags;
 	u32 q;
 
-	if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+	if (guard_lock(&flags))
 		return LINK_NIL;
 	q = link_by_id(&link, id);
 	if (q)
 		link.queue[q].users += more;
-	bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+	guard_unlock(&flags);
 	return q;
 }
 

@@ -10,10 +10,7 @@
  * core/link.h says which packet leaves by its place in the store; the packets
  * themselves are in a map by that place.
  *
- * Locking: the kernel calls enqueue, dequeue and reset under the qdisc's own lock, which
- * nobody else can take. So link_lock guards the tree against the programs that change
- * it (control.h). No kfunc may be called under it: everything is chosen under the lock
- * and done after it.
+ * guard.h keeps this side and the programs that change the tree (control.h) apart.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -48,6 +45,7 @@ char _license[] SEC("license") = "GPL";
 extern void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
 
 #include "state.h"
+#include "guard.h"
 #include "classify.h"
 #include "control.h"
 #include "sockopt.h"
@@ -92,21 +90,18 @@ int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_s
 	u32 priority = skb->priority, place, q, of_cgroup = LINK_NIL, of_rule = LINK_NIL;
 	u64 now = bpf_ktime_get_ns();
 	struct packet_slot *slot;
-	struct rules_key key = {};
 
-	if (rules.count)
-		read_key(skb, &key);
 	if (cgroups_count)
 		of_cgroup = queue_of_cgroup(skb->sk);
 	if (l->hashed)
 		hash = bpf_skb_get_hash(skb);
-	if (bpf_res_spin_lock(&link_lock))
+	if (!guard_enter())
 		goto unlocked;
 	if (rules.count)
-		of_rule = rules_find(&rules, &key);
+		of_rule = queue_of_rules(skb);
 	q = choose_queue(l, queue_of_socket(l, priority), of_rule, of_cgroup);
 	place = link_enqueue(l, q, hash, bytes, length, now);
-	bpf_res_spin_unlock(&link_lock);
+	guard_leave();
 	slot = place ? bpf_map_lookup_elem(&packets, &place) : NULL;
 	if (!slot)
 		goto drop;
@@ -155,7 +150,6 @@ static __always_inline struct sk_buff *take(struct Qdisc *sch, u32 place)
 SEC("struct_ops/qdisc_dequeue")
 struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 {
-	link_t *l = the_link();
 	struct link_next next;
 	struct sk_buff *skb;
 	u64 now;
@@ -164,12 +158,13 @@ struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 		return NULL;
 	now = bpf_ktime_get_ns();
 	while (can_loop) {
+		link_t *l = the_link(); /* not to be kept in the loop: it mostly ends at once */
 		link_packet_t *p;
 
-		if (bpf_res_spin_lock(&link_lock))
+		if (!guard_enter())
 			return NULL;
 		next = link_dequeue(l, now);
-		bpf_res_spin_unlock(&link_lock);
+		guard_leave();
 		if (!next.place) {
 			if (next.wait_ns != HSFQ_NEVER)
 				bpf_qdisc_watchdog_schedule(sch, next.wait_ns, 0);
@@ -222,10 +217,10 @@ void BPF_PROG(qdisc_reset, struct Qdisc *sch)
 	if (hsfq_link_state.qdisc != (u64)sch)
 		return;
 	while (can_loop) {
-		if (bpf_res_spin_lock(&link_lock))
+		if (!guard_enter())
 			return;
 		place = link_flush(&link);
-		bpf_res_spin_unlock(&link_lock);
+		guard_leave();
 		if (!place)
 			break;
 		skb = take(sch, place);

@@ -52,11 +52,6 @@ struct seen_cgroup __arena seen_cgroups[SEEN_CGROUPS];
 u32 cgroups_epoch = 1; /* changes with the map of cgroups */
 u32 cgroups_count;
 
-/* Guards all of the link but the packets themselves, which the qdisc's own lock guards. */
-#define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
-private
-(link) struct bpf_res_spin_lock link_lock;
-
 struct packet_slot {
 	struct sk_buff __kptr *skb;
 };
