@@ -8,7 +8,10 @@
  * out. Addresses, ports and marks are in the order of the machine.
  *
  * Ports are those of TCP, UDP, SCTP, DCCP and UDP-Lite; a fragment but the first has
- * none, and neither has a packet whose headers are longer than RULES_HEADER.
+ * none, and neither has a packet whose headers are longer than RULES_HEADER. Where IPv6's
+ * headers go on behind what is looked at, the protocol is the first that is not. A packet
+ * whose header is none of its family's belongs to neither: the headers are the sender's
+ * word, and he may be anybody.
  */
 #ifndef QLINUX_CORE_RULES_H
 #define QLINUX_CORE_RULES_H
@@ -88,7 +91,9 @@ CORE_FN void rules_ports(const struct rules_header *h, u32 at, struct rules_key 
 
 CORE_FN void rules_ipv4(const struct rules_header *h, struct rules_key *key)
 {
-	if (h->length < 20)
+	u32 first = rules_byte(h, 0);
+
+	if (h->length < 20 || first < 0x45 || first > 0x4f)
 		return;
 	key->family = 4;
 	key->dscp = rules_byte(h, 1) >> 2;
@@ -96,7 +101,7 @@ CORE_FN void rules_ipv4(const struct rules_header *h, struct rules_key *key)
 	key->from[0] = rules_u32(h, 12);
 	key->to[0] = rules_u32(h, 16);
 	if (!(rules_u16(h, 6) & 0x1fff)) /* offset of the fragment */
-		rules_ports(h, (rules_byte(h, 0) & 15) * 4, key);
+		rules_ports(h, (first & 15) * 4, key);
 }
 
 /* Past hop-by-hop options (0), routing (43), fragment (44), authentication (51) and
@@ -105,7 +110,7 @@ CORE_FN void rules_ipv6(const struct rules_header *h, struct rules_key *key)
 {
 	u32 next = rules_byte(h, 6), at = 40, i;
 
-	if (h->length < 40)
+	if (h->length < 40 || rules_byte(h, 0) >> 4 != 6)
 		return;
 	key->family = 6;
 	key->dscp = (rules_u16(h, 0) >> 6) & 63;
@@ -119,7 +124,7 @@ CORE_FN void rules_ipv6(const struct rules_header *h, struct rules_key *key)
 		if (next != 0 && next != 43 && next != 44 && next != 51 && next != 60)
 			break;
 		if (at + 8 > h->length)
-			return;
+			break;
 		if (next == 44 && rules_u16(h, at + 2) >> 3) {
 			key->protocol = rules_byte(h, at);
 			return;
