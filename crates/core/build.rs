@@ -9,10 +9,12 @@ fn main() {
 
     println!("cargo::rerun-if-changed=src/shim.c");
     println!("cargo::rerun-if-changed=src/shim_link.c");
+    println!("cargo::rerun-if-changed=src/shim_rules.c");
     println!("cargo::rerun-if-changed={}", core.display());
     cc::Build::new()
         .file("src/shim.c")
         .file("src/shim_link.c")
+        .file("src/shim_rules.c")
         .include(&core)
         // Always optimised: the cost benchmark counts these instructions.
         .opt_level(2)

@@ -60,6 +60,15 @@ pub enum Error {
     /// `ERANGE`
     #[error("a link takes 1 kbit/s to 1 Tbit/s, and a packet adds up to 1024 and takes at least up to 2048 bytes")]
     Rate,
+    /// `ERANGE`: a rule that says what no packet can be.
+    #[error("a rule's ports go upwards, its protocol is up to 255, its DSCP up to 63, its family 4 or 6")]
+    Rule,
+    /// `ENOSPC`
+    #[error("all 256 rules of the interface are in use; remove one first")]
+    RulesFull,
+    /// `ENOENT`
+    #[error("there is no rule {0}, counted from 0; name one that was inserted")]
+    NoSuchRule(u32),
     /// `EINVAL`: a thread that is runnable arrives, one asleep departs, one in a leaf joins, …
     #[error("thread is {is}; it must be {must} for this")]
     ThreadState {
@@ -74,20 +83,21 @@ impl Error {
     /// The errno value that the C functions return for it, positive.
     pub fn errno(&self) -> i32 {
         match self {
-            Error::NoSuchNode(_) | Error::NoSuchQueue(_) => 2,
+            Error::NoSuchNode(_) | Error::NoSuchQueue(_) | Error::NoSuchRule(_) => 2,
             Error::Busy(_) | Error::QueueBusy(_) => 16,
             Error::IsLeaf(_)
             | Error::NotLeaf(_)
             | Error::NotPassed(_)
             | Error::RootLimit(_)
             | Error::ThreadState { .. } => 22,
-            Error::NoSpace(_) | Error::NoQueue => 28,
+            Error::NoSpace(_) | Error::NoQueue | Error::RulesFull => 28,
             Error::Weight(_)
             | Error::Reservation
             | Error::Priority(_)
             | Error::Budget
             | Error::QueueLimit
-            | Error::Rate => 34,
+            | Error::Rate
+            | Error::Rule => 34,
             Error::TooDeep(_) => 40,
         }
     }

@@ -12,6 +12,7 @@
 //! | [`readjust`] | entitlements where a child cannot use all that its weight gives it |
 //! | [`lend`] | weight lent to the holder of what a thread waits for |
 //! | [`link`] | the packets of an interface in such a tree |
+//! | [`rules`] | which queue a packet goes to, by its headers |
 //! | [`sim`] | a discrete-event simulator driven by workload files |
 //! | [`waits`] | how long threads waited, as a histogram |
 //! | [`bounds`] | fairness, throughput and delay bounds, checked on any trace |
@@ -42,6 +43,7 @@ pub mod lend;
 pub mod link;
 pub mod model;
 pub mod readjust;
+pub mod rules;
 pub mod sim;
 mod tree;
 pub mod waits;
