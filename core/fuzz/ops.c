@@ -13,12 +13,8 @@
  *
  * and where on the circle of tags it begins. Run it with core/fuzz/run.
  */
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../quantum.h"
+#include "input.h"
 
 enum { SMALL = 48, THREADS = 48, SERVERS = 4 };
 
@@ -44,32 +40,6 @@ static struct {
 	u32 leaf;   /* chosen, not looked into yet */
 	u32 passed; /* first of those passed over */
 } choosing[SERVERS];
-
-static const uint8_t *input;
-static size_t left;
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "ops.c:%d: not true: %s\n", __LINE__, #condition);         \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-static u32 byte(void)
-{
-	if (!left)
-		return 0;
-	left--;
-	return *input++;
-}
-
-static u32 word(void)
-{
-	u32 low = byte();
-
-	return low | byte() << 8;
-}
 
 /* Mostly plausible, sometimes nothing or more than anything. */
 static u64 length(void)
@@ -615,8 +585,6 @@ static void tear_down(void)
 	CHECK(tree.nodes == 1);
 	check_tree();
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

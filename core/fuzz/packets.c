@@ -7,12 +7,8 @@
  * every queue must balance, and what the lines hold must be what the queues do. Run it
  * with core/fuzz/run.
  */
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../link.h"
+#include "input.h"
 
 enum { NODES = 24, QUEUES = 12, PLACES = 4096 };
 
@@ -20,30 +16,6 @@ static struct link l;
 static u32 nodes[NODES], queues[QUEUES];
 static u32 owner[PLACES]; /* queue of the packet at this place, 0: none */
 static u64 now;
-
-static const uint8_t *input;
-static size_t left;
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "packets.c:%d: not true: %s\n", __LINE__, #condition);     \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-static u32 byte(void)
-{
-	if (!left)
-		return 0;
-	left--;
-	return *input++;
-}
-
-static u32 word(void)
-{
-	return byte() | byte() << 8;
-}
 
 static u32 node(void)
 {
@@ -228,8 +200,6 @@ static void clear(void)
 	memset(queues, 0, sizeof(queues));
 	memset(owner, 0, sizeof(owner));
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
