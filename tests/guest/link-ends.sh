@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
+# name: link-ends
+# description: a link's ends leave nothing behind, and what waited is counted
+# minutes: 2
 #
-# A link's ends: down under load, replaced by somebody, its interface or its network
+# Down under load, replaced by somebody, its interface or its network
 # namespace gone; what waited is dropped and counted, and nothing is left behind.
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

@@ -15,6 +15,8 @@ wire() {
 	ip netns add far 2>/dev/null
 	ip link set lo up
 	pair v0
+	# Packets of nobody's would be counted with the others.
+	echo 0 >/proc/sys/net/ipv6/conf/v0/router_solicitations
 	ip addr add 10.0.0.1/24 dev v0
 	ip addr add fd00::1/64 dev v0 nodad
 	ip link set v0 up
