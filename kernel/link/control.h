@@ -63,6 +63,16 @@ int hsfq_link_ctl_node(struct hsfq_link_ctl_node *c)
 	return err;
 }
 
+/* The only packet is below n, whose nodes are not runnable then. */
+static __always_inline bool goes_through(u32 n)
+{
+	u32 at = link.through;
+
+	while (at && at != n && can_loop)
+		at = link.tree.node[at].parent;
+	return at == n;
+}
+
 static void fill_node(struct hsfq_link_node *r, u32 n)
 {
 	hsfq_node_t *node = &link.tree.node[n];
@@ -72,12 +82,12 @@ static void fill_node(struct hsfq_link_node *r, u32 n)
 	r->parent = node->parent;
 	r->weight = node->weight;
 	r->leaf = link.discipline[n];
-	r->runnable = node->flags & HSFQ_RUNNABLE || link.through == n;
+	r->runnable = node->flags & HSFQ_RUNNABLE || goes_through(n);
 	r->queues = link.attached[n];
 	name_out(r->name, node_name[n]);
 }
 
-/* The lines below an sfq or fq leaf are not told of. */
+/* The lines below an sfq or fq leaf are not told of. Each record is of one moment. */
 SEC("syscall")
 int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 {
@@ -93,9 +103,14 @@ int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 	guard_unlock(&flags);
 	*count = 0;
 	for (n = c->from; n < link.tree.unused && n < HSFQ_NODES && can_loop; n++) {
+		u32 at = INDEX(*count, HSFQ_LINK_NODES);
+
 		if (!(link.tree.node[n].flags & HSFQ_USED) || link.line[n].queue)
 			continue;
-		fill_node(&c->record[INDEX(*count, HSFQ_LINK_NODES)], n);
+		if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+			return -EBUSY;
+		fill_node(&c->record[at], n);
+		bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
 		++*count;
 	}
 	c->from = n < link.tree.unused ? n : 0;

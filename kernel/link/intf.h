@@ -112,7 +112,7 @@ struct hsfq_link_node {
 	u32 parent; /* 0: this is the root */
 	u32 weight;
 	u32 leaf;     /* enum link_discipline */
-	u32 runnable; /* a packet is queued below it */
+	u32 runnable; /* a packet is queued below it, or on its way */
 	u32 queues;   /* attached to it */
 	u64 name[HSFQ_LINK_NAME / 8];
 };

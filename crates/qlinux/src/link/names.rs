@@ -22,7 +22,7 @@ pub struct Node {
     pub weight: u32,
     /// In which order its packets are sent.
     pub leaf: Discipline,
-    /// A packet is queued in it or below it.
+    /// A packet is queued in it or below it, or on its way.
     pub runnable: bool,
     /// Bytes on the line of all packets that were sent.
     pub served: u64,

@@ -203,10 +203,11 @@ impl Link {
         if let (Err(_), Some(own)) = (removed, own) {
             self.bring_back(own, node.number)?;
         }
-        removed.map(drop).map_err(|_| {
-            self.class_in_use(path, "packets wait in it: try again")
-                .into()
-        })
+        removed.map_err(|_| self.class_in_use(path, "packets wait in it: try again"))?;
+        if let Some(own) = own {
+            self.forget_grants(own.id);
+        }
+        Ok(())
     }
 
     /// A class in which nothing is left but its own queue.
@@ -237,6 +238,11 @@ impl Link {
                 let why = why_queue(own, Errno::EBUSY);
                 return Err(self.class_in_use(&node.path, &why).into());
             }
+        }
+        // Of a queue that was moved away: found before the own queue goes.
+        if node.runnable {
+            let why = "packets wait in it: try again when they have left";
+            return Err(self.class_in_use(&node.path, why).into());
         }
         Ok(())
     }
