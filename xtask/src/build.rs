@@ -13,46 +13,56 @@ use std::process::Stdio;
 pub struct Products {
     /// Programs, without the helpers of the repository.
     pub programs: Vec<PathBuf>,
+    /// Programs of tests.
+    examples: Vec<PathBuf>,
     /// The shared library and the customary links to it.
     pub libraries: Vec<PathBuf>,
 }
 
 /// Builds all packages with optimisation.
 pub fn release() -> Result<Products> {
-    let mut child = cargo()
-        .args([
-            "build",
-            "--release",
-            "--workspace",
-            "--exclude",
-            "xtask",
-            "--locked",
-        ])
-        .arg("--message-format=json-render-diagnostics")
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cargo cannot be started")?;
     let mut products = Products::default();
-    for line in BufReader::new(child.stdout.take().context("no pipe")?).lines() {
-        products.add(&serde_json::from_str(&line?)?);
-    }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("the build failed: see the compiler's messages above");
-    }
+    products.build(&["--workspace", "--exclude", "xtask"])?;
     products.add_library()?;
     Ok(products)
 }
 
+/// Builds what only tests in the guest need: the examples.
+fn test_programs() -> Result<Products> {
+    let mut products = Products::default();
+    products.build(&["--package", "qlinux", "--examples"])?;
+    Ok(products)
+}
+
 impl Products {
+    fn build(&mut self, what: &[&str]) -> Result<()> {
+        let mut child = cargo()
+            .args(["build", "--release", "--locked"])
+            .args(what)
+            .arg("--message-format=json-render-diagnostics")
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cargo cannot be started")?;
+        for line in BufReader::new(child.stdout.take().context("no pipe")?).lines() {
+            self.add(&serde_json::from_str(&line?)?);
+        }
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("the build failed: see the compiler's messages above");
+        }
+        Ok(())
+    }
+
     fn add(&mut self, message: &serde_json::Value) {
         if message["reason"] != "compiler-artifact" {
             return;
         }
         let kinds = message["target"]["kind"].as_array();
-        let is_program = kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"));
-        if let (true, Some(program)) = (is_program, message["executable"].as_str()) {
-            self.programs.push(program.into());
+        let is = |what: &str| kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == what));
+        match message["executable"].as_str() {
+            Some(program) if is("bin") => self.programs.push(program.into()),
+            Some(program) if is("example") => self.examples.push(program.into()),
+            _ => (),
         }
     }
 
@@ -92,6 +102,10 @@ pub fn stage() -> Result<()> {
                 .arg(target().join("capi"))
                 .arg(to.join("capi")),
         )?;
+        std::fs::create_dir_all(to.join("bin"))?;
+        for program in test_programs()?.examples {
+            check(command("cp").arg(program).arg(to.join("bin")))?;
+        }
     }
     Ok(())
 }
