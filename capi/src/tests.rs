@@ -106,7 +106,7 @@ fn wrong_arguments_about_links() {
         }
         assert_eq!(errno_of(|| hsfq_link_createq(name, 1, 0)), Errno::ERANGE);
         let mut records: [Record; 0] = [];
-        let status = |size| errno_of(|| hsfq_link_status(1, records.as_mut_ptr(), size, 1));
+        let mut status = |size| errno_of(|| hsfq_link_status(1, records.as_mut_ptr(), size, 1));
         assert_eq!(status(1), Errno::EINVAL);
     }
     assert_eq!(errno_of(|| hsfq_link_rmnod(1, 7)), Errno::EINVAL);

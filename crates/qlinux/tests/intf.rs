@@ -68,7 +68,7 @@ fn link_layouts_agree() {
         "hsfq_link_queue" = link::QueueRecord { counts, bytes, bytes_max, packets, packets_max, queue, leaf, weight, users, waits, name }
         "hsfq_link_ctl_queues" = link::CtlQueues { time_ns, from, count, record }
         "hsfq_link_grant" = link::Grant { who, kind, queue }
-        "hsfq_link_trace_record" = link::TraceRecord { time_ns, arrived_ns, queue, leaf, length, dropped }
+        "hsfq_link_trace_record" = link::TraceRecord { time_ns, arrived_ns, queue, line, length, dropped }
     };
     let values = [
         ("HSFQ_LINK_VERSION", link::VERSION as usize),
