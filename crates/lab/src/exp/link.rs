@@ -5,7 +5,7 @@ use super::{Lab, LinkSides};
 use crate::figure::Series;
 use crate::machine::{Session, Side};
 use crate::net::{self, Capture, NetScene, Plan, Span};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -76,6 +76,9 @@ pub struct Found {
     pub error: f64,
     /// The greatest error of the link's rate in any 5 s, in percent.
     pub rate_error: f64,
+    /// How far two siblings came apart over any time, in percent of what SFQ allows; none where some sender waits
+    /// for acknowledgements and so has no packets now and then.
+    pub apart: Option<f64>,
 }
 
 fn curve(capture: &Capture, port: u16) -> Vec<(f64, f64)> {
@@ -126,16 +129,19 @@ pub fn measure(
     let windows = || capture.windows(WINDOW.as_nanos() as u64, STEP.as_nanos() as u64);
     let worst = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, f64::max);
     let rate = case.plan.rate.unwrap_or(0);
+    let always = case.loads.iter().all(|load| matches!(load, Load::Udp(_)));
     let found = Found {
+        apart: always.then(|| net::apart(tree, &capture)),
         rows: tree.leaves().zip(&case.loads).map(row).collect(),
         error: worst(&mut windows().map(|span| capture.worst_share(&parts, span))),
         rate_error: worst(&mut windows().map(|span| capture.rate_error(rate, span))),
     };
     lab.say(&format!(
-        "{side}: {}: shares {:.3} %, rate {:.3} %, {} packets",
+        "{side}: {}: shares {:.3} %, rate {:.3} %, {:.1?} % of SFQ's bound, {} packets",
         case.name,
         found.error,
         found.rate_error,
+        found.apart,
         capture.packets.len()
     ));
     Ok(Some(found))
@@ -166,6 +172,7 @@ pub fn table(sides: &LinkSides<Vec<Option<Found>>>, cases: &[Case]) -> Table {
         "share_percent",
         "worst_share_error_5_s_percent",
         "worst_rate_error_5_s_percent",
+        "of_sfq_bound_percent",
     ]);
     for (side, all) in sides.iter() {
         for (case, found) in cases.iter().zip(all) {
@@ -185,6 +192,7 @@ pub fn table(sides: &LinkSides<Vec<Option<Found>>>, cases: &[Case]) -> Table {
                     (100.0 * row.share).into(),
                     found.error.into(),
                     found.rate_error.into(),
+                    found.apart.map_or(Cell::from(""), Cell::from),
                 ]);
             }
         }

@@ -51,6 +51,17 @@ fn run(lab: &Lab) -> Result<Outcome> {
         Target::AtMost(TARGET),
         |all| Some(worst(all, |found| found.rate_error)),
     ));
+    claims.push(sides.claim(
+        "largest difference of siblings of UDP over any time, of what SFQ allows",
+        "%",
+        Target::AtMost(100.0),
+        |all| {
+            all.iter()
+                .flatten()
+                .filter_map(|found| found.apart)
+                .reduce(f64::max)
+        },
+    ));
     Ok(Outcome {
         claims,
         table: link::table(&sides, &cases),
@@ -67,7 +78,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
             series: link::bars(&sides).into_iter().filter(|s| s.name != Side::Fifo.label()).collect(),
         },
         scale: format!(
-            "{} s of virtual time for each case after a warm-up, links of 10 to 50 Mbit/s. Bytes at the far end with \
+            "{} s of virtual time for each case after a warm-up, links of 10 to 50 Mbit/s and the rates said. Bytes at the far end with \
              Ethernet headers; a TCP packet of several segments (GSO) counts with the headers each has on a line.",
             length.as_secs()
         ),

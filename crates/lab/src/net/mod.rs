@@ -5,11 +5,13 @@
 //! A veth gives no back-pressure, so whoever divides the link also gives it its rate. What came over it is
 //! noted at the far end, packet by packet, with the kernel's own time of arrival ([`Capture`]).
 
+mod apart;
 mod capture;
 pub mod clarknet;
 mod tc;
 mod tree;
 
+pub use apart::apart;
 pub use capture::{Capture, Packet, Span};
 pub use tc::unable;
 pub use tree::{Class, Leaf, Pick, Tree};

@@ -22,6 +22,39 @@ fn flat(name: &str, rate: u64, weights: &[u32], loads: Vec<Load>) -> Case {
     }
 }
 
+/// Links of other rates, from a slow uplink to a fast card. Packets of slow ones are small enough to be counted.
+fn other_rates() -> [Case; 5] {
+    let mut cases = [
+        flat("512 kbit/s, 1:4", 0, &[1, 4], vec![Load::Udp(128); 2]),
+        flat(
+            "3 Mbit/s, 3:5:7",
+            3,
+            &[3, 5, 7],
+            vec![Load::Udp(COUNTABLE); 3],
+        ),
+        flat(
+            "3 Mbit/s TCP, 1:1",
+            3,
+            &[1, 1],
+            vec![Load::Tcp(CONNECTIONS); 2],
+        ),
+        flat(
+            "200 Mbit/s, 3:5:7",
+            200,
+            &[3, 5, 7],
+            vec![Load::Udp(1500); 3],
+        ),
+        flat(
+            "1 Gbit/s GSO, 3:5:7",
+            1000,
+            &[3, 5, 7],
+            vec![Load::Tcp(CONNECTIONS); 3],
+        ),
+    ];
+    cases[0].plan.rate = Some(512_000);
+    cases
+}
+
 /// At each level one leaf, and one class with all the rest.
 fn nested(depth: usize) -> Case {
     let mut classes: Vec<(String, u32)> = Vec::new();
@@ -110,6 +143,7 @@ pub fn all(seed: u64, trees: u64) -> Vec<Case> {
             vec![Load::Tcp(CONNECTIONS), Load::Udp(1500)],
         ),
     ];
+    cases.extend(other_rates());
     for case in &mut cases {
         case.plan.gso = case.name.contains("GSO");
         // Below a bar there is little room.
@@ -119,7 +153,12 @@ pub fn all(seed: u64, trees: u64) -> Vec<Case> {
             "GSO 3:5:7" => "GSO".to_owned(),
             "TCP, UDP" => "TCP+UDP".to_owned(),
             "GSO, UDP" => "GSO+UDP".to_owned(),
-            _ => continue,
+            "3 Mbit/s TCP, 1:1" => "3 M TCP".to_owned(),
+            "1 Gbit/s GSO, 3:5:7" => "1 G".to_owned(),
+            name => match name.split_once("bit/s, ") {
+                Some((rate, _)) => rate.to_owned(),
+                None => continue,
+            },
         };
     }
     cases.extend((seed..seed + trees).map(random));
