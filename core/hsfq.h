@@ -34,6 +34,9 @@
  *
  * The ready children of a node form a binary heap, least (start tag, order of
  * arrival) first: insertion, removal and a new tag of any node take O(log children).
+ * SFQ's bounds hold whichever of equal start tags comes first. So one that has just
+ * become ready may (hsfq_newcomers_first): with S = v(t) it then waits for the quantum
+ * in service alone, and not for each of the others that have come to v(t) as well.
  *
  * The state is one flat array of nodes named by index: 0 is no node, 1 the
  * root. The caller serialises calls, owns the memory, and counts the time.
@@ -91,6 +94,8 @@ struct hsfq_node {
 };
 
 #define HSFQ_NEVER (~0ULL)
+/* More than there will ever be arrivals, and orders compare by the sign of the difference. */
+#define HSFQ_EARLY (1ULL << 62)
 /* Neither is this long, nor what is added to: twice that is below SFQ_LENGTH_MAX_NS,
  * also as the service of an idle node. */
 #define HSFQ_OWED_MAX_NS (1ULL << 37)
@@ -98,6 +103,7 @@ struct hsfq_node {
 /* What is small comes first: it is reached by short offsets. */
 struct hsfq_tree {
 	u64 order;
+	u64 early; /* by so much who becomes ready comes before those who were, of equal start tags */
 	u64 release_ns; /* no node that is held returns before then */
 	u32 free;       /* head of the list of freed nodes */
 	u32 unused;     /* nodes from here on were never used */
@@ -187,7 +193,7 @@ CORE_COLD void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
 	u32 i = ++t->node[parent].waiting;
 
 	h->left = h->right = h->up = HSFQ_NIL;
-	h->order = ++t->order;
+	h->order = ++t->order - t->early;
 	if (i == 1) {
 		t->node[parent].heap = n;
 	} else {
@@ -285,6 +291,8 @@ CORE_COLD void hsfq_settle_solo(hsfq_tree_t *t)
 		sfq_move(&h->flow, (owed_ns - seen_ns) * times, h->weight);
 		p->clock.max_finish = sfq_max(p->clock.max_finish, h->flow.start);
 		h->served_ns += owed_ns;
+		if (owed_ns)
+			h->order = ++t->order; /* alone in its heap, and no newcomer any more */
 		n = h->parent;
 	}
 	t->node[HSFQ_ROOT].served_ns += owed_ns;
@@ -552,6 +560,12 @@ CORE_FN void hsfq_init(hsfq_tree_t *t)
 	t->unused = HSFQ_ROOT + 1;
 	t->nodes = 1;
 	t->servers = 1;
+}
+
+/* From now on, among equal start tags, who becomes ready comes before those who were. */
+CORE_FN void hsfq_newcomers_first(hsfq_tree_t *t)
+{
+	t->early = HSFQ_EARLY;
 }
 
 /*

@@ -25,6 +25,10 @@
  * the store, nor a flow of it more than are free in the queue (Choudhury and Hahne's
  * dynamic threshold): one that fills what it shares with others leaves them room.
  *
+ * A line that had no packets comes first among equal start tags (hsfq_newcomers_first).
+ * Packets of one length bring busy lines to the same tags, turn after turn, and a
+ * sparse flow would wait for them all.
+ *
  * Every packet that came is counted once: enqueued = sent + dropped + queued, for each
  * queue and for the link. A queue that is attached to another leaf leaves what it has
  * queued where it is, to be sent from there.
@@ -531,6 +535,7 @@ CORE_FN u32 link_flush(link_t *l)
 CORE_FN void link_init(link_t *l)
 {
 	hsfq_init(&l->tree);
+	hsfq_newcomers_first(&l->tree);
 	l->goal.target_ns = CODEL_TARGET_NS;
 	l->goal.interval_ns = CODEL_INTERVAL_NS;
 	l->unused_queue = 1;

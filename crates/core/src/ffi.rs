@@ -87,6 +87,7 @@ pub struct Budget {
 #[repr(C)]
 pub struct RawTree {
     pub order: u64,
+    pub early: u64,
     pub release_ns: u64,
     pub free: u32,
     pub unused: u32,
@@ -263,7 +264,7 @@ fn layout() -> Vec<usize> {
         left right who slot children runnable weights threads waiting policy generation next),
     );
     all.extend(
-        offsets!(RawTree: release_ns free unused nodes runnable limited held idle servers solo owed_ns seen_ns node budget),
+        offsets!(RawTree: early release_ns free unused nodes runnable limited held idle servers solo owed_ns seen_ns node budget),
     );
     all.extend(
         offsets!(RawThread: weight generation left_ns deadline_ns misses class level planned_ns),

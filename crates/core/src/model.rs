@@ -11,7 +11,8 @@
 //! over those concerned. Only two decisions of C's are repeated, so that whole
 //! schedules compare exactly:
 //!
-//! * among equal start tags the node that entered the ready set first is served;
+//! * among equal start tags the node that entered the ready set first is served, or,
+//!   if newcomers come first, the first of those that have not been served since;
 //! * F is rounded down to 1/1024 ns per unit of weight. The rounding is applied
 //!   to all service since the tag was last set from v(t), so it is never off by
 //!   a whole unit, however many quanta there were: F = base + ⌊1024·Σl / w⌋.
@@ -106,7 +107,8 @@ struct Node {
     clock: Clock,
     runnable: bool,
     ready: bool,
-    entered: u64,
+    /// Newcomers first, if so decided, then in the order of entries.
+    entered: (bool, u64),
     policy: Policy,
     /// Counts changes of the policy.
     regime: u64,
@@ -153,6 +155,7 @@ pub struct Model {
     free: Vec<usize>,
     members: Vec<Member>,
     entries: u64,
+    newcomers_first: bool,
     now_ns: u64,
     servers: u32,
     tunables: Tunables,
@@ -183,7 +186,7 @@ impl Model {
             clock: Clock::default(),
             runnable: false,
             ready: false,
-            entered: 0,
+            entered: (false, 0),
             policy: Policy::default(),
             regime: 0,
             last_place: 0,
@@ -200,6 +203,7 @@ impl Model {
             free: Vec::new(),
             members: Vec::new(),
             entries: 0,
+            newcomers_first: false,
             now_ns: 0,
             servers: 1,
             tunables: tunables(),
@@ -213,6 +217,11 @@ impl Model {
         clock.v = i128::from(vtime);
         clock.greatest_finish = clock.v;
         clock.arrival = clock.v;
+    }
+
+    /// Lets newcomers come before those who were ready, among equal start tags.
+    pub fn newcomers_first(&mut self) {
+        self.newcomers_first = true;
     }
 
     fn at(&self, n: usize) -> &Node {
@@ -273,7 +282,8 @@ impl Model {
 
     fn enter(&mut self, n: usize) {
         self.entries += 1;
-        let entered = self.entries;
+        let newcomer = self.newcomers_first && !self.at(n).ready;
+        let entered = (!newcomer, self.entries);
         let node = self.at_mut(n);
         node.ready = true;
         node.entered = entered;
@@ -514,7 +524,7 @@ impl Engine for Model {
             clock: Clock::default(),
             runnable: false,
             ready: false,
-            entered: 0,
+            entered: (false, 0),
             policy: Policy::default(),
             regime: 0,
             last_place: 0,

@@ -132,6 +132,7 @@ proptest! {
     ) {
         let mut link = Link::new();
         let mut reference = Reference::default();
+        reference.tree.newcomers_first();
         link.set_goal(NO_GOAL);
         // Node numbers differ: the model keeps lines that the core removes.
         let mut nodes = vec![(NodeId::ROOT, NodeId::ROOT)];
@@ -388,6 +389,47 @@ fn one_connection_does_not_crowd_out_another() {
 }
 
 /// Flows that come and go are forgotten, but not before their service counts no more.
+/// A sparse flow, or class, waits for the packet in service and not for each of the busy ones: packets of one length
+/// bring those to the same start tags in every round.
+#[test]
+fn who_had_nothing_comes_first_among_equals() {
+    for how in [Discipline::Fq, Discipline::Fifo] {
+        let mut link = Link::new();
+        link.set_goal(NO_GOAL);
+        let mut leaf = || {
+            let leaf = link.mkleaf(NodeId::ROOT, 100, how).unwrap();
+            let q = link.createq(100).unwrap();
+            link.attachq(q, leaf).unwrap();
+            q
+        };
+        // Flows of one class, or a class each.
+        let queues: Vec<QueueId> = match how {
+            Discipline::Fq => vec![leaf(); 6],
+            _ => (0..6).map(|_| leaf()).collect(),
+        };
+        let come = |link: &mut Link, of: usize, bytes: u32| {
+            link.enqueue(queues[of], of as u32 + 1, bytes, 0)
+                .unwrap()
+                .unwrap()
+        };
+        for _ in 0..20 {
+            for of in 0..4 {
+                come(&mut link, of, 1500);
+            }
+        }
+        for round in 0..12 {
+            // Each time at another point of it, and below their shares.
+            for _ in 0..5 {
+                assert!(matches!(link.dequeue(0), Next::Send(_)));
+            }
+            let sparse = [4, 5].map(|of| come(&mut link, of, 100));
+            for place in sparse {
+                assert_eq!(link.dequeue(0), Next::Send(place), "{how:?}, {round}");
+            }
+        }
+    }
+}
+
 #[test]
 fn lines_are_used_again() {
     let mut link = Link::new();
