@@ -13,7 +13,7 @@ wire
 # Everything a refused command must leave as it was.
 state() {
 	tc qdisc show
-	ip -d link show v0 | grep -o 'gso_max_size [0-9]*'
+	ip -d link show v0 | grep -o 'gso_max_size [0-9]* gso_max_segs [0-9]*'
 	ls -R /sys/fs/bpf/qlinux/link 2>/dev/null
 	qlinux link show v0 --interval 0.001 2>/dev/null | grep -v 'packets came' | sed 's/bit\/s.*//'
 }
@@ -38,6 +38,14 @@ check no-fq_codel tc qdisc del dev v0 root
 
 # ---- the tree
 check up qlinux up link v0 --rate 50mbit
+like gso-of-rate "$(ip -d link show v0)" 'gso_max_size 6250 gso_max_segs 4'
+check gso-follows qlinux link set v0 --rate 8mbit
+like gso-followed "$(ip -d link show v0)" 'gso_max_segs 1 '
+check gso-unbounded qlinux link set v0 --rate none
+like gso-as-before "$(ip -d link show v0)" 'gso_max_size 65536 gso_max_segs 65535'
+check gso-chosen qlinux link set v0 --gso-max 9000
+check gso-stays qlinux link set v0 --rate 50mbit
+like gso-stayed "$(ip -d link show v0)" 'gso_max_size 9000 gso_max_segs 6'
 refused up-twice 1 'v0 is scheduled by H-SFQ already' qlinux up link v0
 equal default "$(look | json '[d["default"]] + [(r["name"], r["leaf"]) for r in d["rows"]]')" \
 	"['/default', ('/', 'none'), ('/default', 'fifo')]"

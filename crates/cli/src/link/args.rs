@@ -18,7 +18,8 @@ pub struct Pace {
     /// Bytes that a packet takes on the line at least, e.g. 84 of Ethernet
     #[arg(long, value_name = "BYTES")]
     pub least: Option<u32>,
-    /// The largest packet that is segmented behind the scheduler, e.g. 16384
+    /// The largest packet that is segmented behind the scheduler, e.g. 16384 [default: what the
+    /// link sends in 1 ms, if it has a rate]
     #[arg(long, value_name = "BYTES")]
     pub gso_max: Option<u32>,
     /// Delay that makes a queue a standing one, and for how long: 5ms/100ms, or off
@@ -388,8 +389,9 @@ Examples:
 The tree is the root with one class, /default, which sends packets as they come. With --rate the queue is here, where
 it is scheduled, and not in the modem: give a little less than what the modem sends. --overhead and --least are what
 the line adds to each packet: 24 and 84 on Ethernet (preamble, checksum and gap). Packets of up to 64 KB that are segmented
-behind the scheduler (GSO) are one packet to it, and others wait for all of it: --gso-max bounds them, at the cost of
-more work a byte.";
+behind the scheduler (GSO) are one packet to it, and others wait for all of it. So with --rate new connections may make
+packets of no more than the link sends in 1 ms; --gso-max bounds them otherwise, smaller ones at the cost of more work a
+byte. Packets that another machine's connections became on the way in (GRO) are not bounded by it.";
 
 const SHARE_HELP: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use super::intf::{who, Grant, VERSION};
 use super::names::{check_name, Node, Queue, QueueName, Tree};
 use super::rule::Rule;
 use super::running::{sid, Answer, Running};
-use super::up::{by_major, find};
+use super::up::{by_major, find, gso_max_of, Before};
 use super::{Codel, Discipline, Rate, Refusal};
 use crate::cgroup::Hierarchy;
 use crate::{netlink, ClassPath, Error, Lock, Result, Weight};
@@ -466,10 +466,26 @@ impl Link {
                 }
                 .into());
             }
-            self.running
-                .set_rate(rate.unwrap_or(Rate::from_bytes(now.rate)), overhead, least)?;
+            let then = Rate::from_bytes(now.rate);
+            let rate = rate.unwrap_or(then);
+            self.running.set_rate(rate, overhead, least)?;
+            self.follow_rate(then, rate)?;
         }
         codel.map_or(Ok(()), |codel| self.running.set_codel(codel))
+    }
+
+    /// Packets that are segmented behind the scheduler are bounded by the rate until something else is said.
+    fn follow_rate(&self, then: Rate, rate: Rate) -> Result<()> {
+        let device = netlink::device_by_index(self.index)?;
+        let before = Before::from_bytes(&self.running.before()?)?.device(&device);
+        let of = |rate| match gso_max_of(rate, device.mtu) {
+            Some(bytes) => before.with_gso_at_most(bytes),
+            None => before.clone(),
+        };
+        match device.same_gso(&of(then)) {
+            true => netlink::bound_gso_as(&of(rate)),
+            false => Ok(()),
+        }
     }
 
     /// The largest packet that is segmented behind the scheduler.

@@ -30,7 +30,8 @@ pub struct Options {
     pub least: u32,
     /// When queues are taken for standing.
     pub codel: Codel,
-    /// The largest packet that is segmented behind the scheduler, in bytes.
+    /// The largest packet that is segmented behind the scheduler, in bytes; `None`: what the rate makes of it,
+    /// as [`gso_max_of`] says.
     pub gso_max: Option<u32>,
     /// Size of the trace in bytes; it is rounded up to a power of two.
     pub trace_bytes: Option<u64>,
@@ -91,8 +92,8 @@ pub enum Ended {
 /// What the interface was like before.
 #[derive(Clone, Debug)]
 pub struct Before {
-    /// Of packets that are segmented late, as [`Device`].
-    gso: (u32, Option<u32>),
+    /// Of packets that are segmented late, as [`Device`]: bytes, of IPv4, segments.
+    gso: (u32, Option<u32>, u32),
     /// Its queueing disciplines.
     saved: Saved,
 }
@@ -100,7 +101,11 @@ pub struct Before {
 impl Before {
     fn of(device: &Device) -> Result<Before> {
         Ok(Before {
-            gso: (device.gso_max_size, device.gso_ipv4_max_size),
+            gso: (
+                device.gso_max_size,
+                device.gso_ipv4_max_size,
+                device.gso_max_segs,
+            ),
             saved: Saved::take(device.index)?,
         })
     }
@@ -109,11 +114,12 @@ impl Before {
         let mut bytes = Vec::new();
         bytes.extend(self.gso.0.to_ne_bytes());
         bytes.extend(self.gso.1.unwrap_or(0).to_ne_bytes());
+        bytes.extend(self.gso.2.to_ne_bytes());
         bytes.extend(self.saved.to_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<Before> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Before> {
         let word = |at: usize| {
             bytes
                 .get(at..at + 4)
@@ -121,20 +127,37 @@ impl Before {
                 .map_or(0, u32::from_ne_bytes)
         };
         Ok(Before {
-            gso: (word(0), Some(word(4)).filter(|n| *n > 0)),
-            saved: Saved::from_bytes(bytes.get(8..).unwrap_or(&[]))?,
+            gso: (word(0), Some(word(4)).filter(|n| *n > 0), word(8)),
+            saved: Saved::from_bytes(bytes.get(12..).unwrap_or(&[]))?,
         })
+    }
+
+    /// The interface as it was.
+    pub(super) fn device(&self, now: &Device) -> Device {
+        Device {
+            gso_max_size: self.gso.0,
+            gso_ipv4_max_size: self.gso.1,
+            gso_max_segs: self.gso.2,
+            ..now.clone()
+        }
     }
 
     /// Puts everything back.
     fn restore(&self, device: &Device) -> Result<()> {
-        netlink::restore_gso_max(&Device {
-            gso_max_size: self.gso.0,
-            gso_ipv4_max_size: self.gso.1,
-            ..device.clone()
-        })?;
+        netlink::bound_gso_as(&self.device(device))?;
         self.saved.restore(device.index)
     }
+}
+
+/// How long a link may take for a packet that is segmented behind the scheduler.
+const GSO_PART_OF_SECOND: u64 = 1000;
+
+/// The largest packet that is segmented behind the scheduler, if nothing is said of it: what the link sends in a
+/// millisecond, and never less than one segment. Everyone else waits for all of it. `None`: it need not be bounded.
+pub fn gso_max_of(rate: Rate, mtu: u32) -> Option<u32> {
+    let bytes = (rate.bytes() / GSO_PART_OF_SECOND).max(mtu.into());
+    let bytes = u32::try_from(bytes).ok()?;
+    (rate != Rate::NONE && bytes < 65536).then_some(bytes)
 }
 
 /// Is our queueing discipline the root of that interface?
@@ -159,10 +182,15 @@ pub fn up(dev: &str, options: &Options) -> Result<()> {
     pins.make()?;
     let major = free_major()?;
     start(&device, &pins, major, options, &before)?;
-    if let Some(bytes) = options.gso_max {
-        netlink::set_gso_max(device.index, bytes)?;
+    let bounded = match options.gso_max {
+        Some(bytes) => Some(device.with_gso_max(bytes)),
+        None => gso_max_of(options.rate, device.mtu)
+            .map(|bytes| before.device(&device).with_gso_at_most(bytes)),
+    };
+    if let Some(bounded) = bounded {
+        netlink::bound_gso_as(&bounded)?;
         let device = device.clone();
-        undo.push(move || drop(netlink::restore_gso_max(&device)));
+        undo.push(move || drop(netlink::bound_gso_as(&device)));
     }
     netlink::replace_root(device.index, &id_of(&pins, major), major)
         .map_err(|e| not_installed(dev, &e))?;

@@ -22,7 +22,12 @@ const IFLA_MTU: u16 = 4;
 const IFLA_EXT_MASK: u16 = 29;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_TSO_MAX_SEGS: u16 = 60;
 const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+/// From this size on the number of segments is left to the device.
+const GSO_WHOLE: u32 = 65536;
+/// The kernel takes this much off the size for headers (`MAX_TCP_HEADER`), at most.
+const GSO_HEADERS: u32 = 512;
 /// Statistics are not asked for.
 const SKIP_STATS: u32 = 1 << 3;
 const NAME_MAX: usize = 15;
@@ -55,6 +60,48 @@ pub struct Device {
     pub gso_ipv4_max_size: Option<u32>,
     /// The most segments of such a packet.
     pub gso_max_segs: u32,
+    /// More of them it does not take.
+    pub tso_max_segs: u32,
+}
+
+impl Device {
+    /// The same with segmented packets of at most so many bytes, those of IPv4 too. One of TCP has two segments
+    /// whatever its size is bounded by, unless their number is, so that is bounded as well.
+    pub fn with_gso_max(&self, bytes: u32) -> Device {
+        let segments = match bytes {
+            GSO_WHOLE.. => self.tso_max_segs,
+            _ => (bytes / self.mtu.max(1)).clamp(1, self.tso_max_segs.max(1)),
+        };
+        let bytes = match segments {
+            1 => bytes.max(self.mtu + GSO_HEADERS),
+            _ => bytes,
+        };
+        Device {
+            gso_max_size: bytes,
+            gso_ipv4_max_size: Some(bytes),
+            gso_max_segs: segments,
+            ..self.clone()
+        }
+    }
+
+    /// The same with segmented packets of no more than that, nor than now.
+    pub fn with_gso_at_most(&self, bytes: u32) -> Device {
+        let bounded = self.with_gso_max(bytes);
+        let ipv4 = self
+            .gso_ipv4_max_size
+            .map(|size| size.min(bounded.gso_max_size));
+        Device {
+            gso_max_size: bounded.gso_max_size.min(self.gso_max_size),
+            gso_ipv4_max_size: ipv4,
+            gso_max_segs: bounded.gso_max_segs.min(self.gso_max_segs),
+            ..bounded
+        }
+    }
+
+    /// Both bound segmented packets alike.
+    pub fn same_gso(&self, other: &Device) -> bool {
+        (self.gso_max_size, self.gso_max_segs) == (other.gso_max_size, other.gso_max_segs)
+    }
 }
 
 /// A queueing discipline.
@@ -100,16 +147,11 @@ pub fn devices() -> Result<Vec<Device>> {
 /// of IPv4 too.
 pub fn set_gso_max(index: u32, bytes: u32) -> Result<()> {
     let found = device_by_index(index)?;
-    let wanted = Device {
-        gso_max_size: bytes,
-        gso_ipv4_max_size: Some(bytes),
-        ..found.clone()
-    };
-    change_gso(&found, &wanted)
+    change_gso(&found, &found.with_gso_max(bytes))
 }
 
-/// Bounds them as they were when `then` was read.
-pub fn restore_gso_max(then: &Device) -> Result<()> {
+/// Bounds them as they are in `then`.
+pub fn bound_gso_as(then: &Device) -> Result<()> {
     change_gso(&device_by_index(then.index)?, then)
 }
 
@@ -118,6 +160,9 @@ fn change_gso(now: &Device, wanted: &Device) -> Result<()> {
     let before = request.body.len();
     if now.gso_max_size != wanted.gso_max_size {
         request = request.with(IFLA_GSO_MAX_SIZE, &wanted.gso_max_size.to_ne_bytes());
+    }
+    if now.gso_max_segs != wanted.gso_max_segs {
+        request = request.with(IFLA_GSO_MAX_SEGS, &wanted.gso_max_segs.to_ne_bytes());
     }
     // The kernel takes a size of at most 64 KiB for both, so that the second may
     // have to be said even where it does not differ yet.
@@ -300,6 +345,8 @@ fn parse_device(message: &Message) -> Option<Device> {
         gso_max_size: u32_attr(attributes, IFLA_GSO_MAX_SIZE)?,
         gso_ipv4_max_size: u32_attr(attributes, IFLA_GSO_IPV4_MAX_SIZE),
         gso_max_segs: u32_attr(attributes, IFLA_GSO_MAX_SEGS)?,
+        tso_max_segs: u32_attr(attributes, IFLA_TSO_MAX_SEGS)
+            .or(u32_attr(attributes, IFLA_GSO_MAX_SEGS))?,
     })
 }
 
@@ -334,6 +381,25 @@ mod tests {
             short.body.truncate(length);
             assert_eq!(parse_device(&short), None);
         }
+    }
+
+    #[test]
+    fn bounded_segments() {
+        let eth = Device {
+            mtu: 1500,
+            ..parse_device(&loopback()).unwrap()
+        };
+        let bounded = |bytes| {
+            let with = eth.with_gso_max(bytes);
+            (with.gso_max_size, with.gso_max_segs)
+        };
+        assert_eq!(bounded(1514), (1500 + GSO_HEADERS, 1));
+        assert_eq!(bounded(8192), (8192, 5));
+        assert_eq!(bounded(65536), (65536, 65535));
+        let one = eth.with_gso_max(1514);
+        assert!(one.same_gso(&one.with_gso_at_most(8192)));
+        assert!(eth.with_gso_at_most(8192).same_gso(&eth.with_gso_max(8192)));
+        assert!(eth.same_gso(&eth.with_gso_max(65536)) && !eth.same_gso(&eth.with_gso_max(8192)));
     }
 
     #[test]
