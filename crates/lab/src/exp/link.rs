@@ -136,12 +136,15 @@ pub fn measure(
         error: worst(&mut windows().map(|span| capture.worst_share(&parts, span))),
         rate_error: worst(&mut windows().map(|span| capture.rate_error(rate, span))),
     };
+    let apart = found
+        .apart
+        .map(|part| format!(", {part:.0} % of SFQ's bound"));
     lab.say(&format!(
-        "{side}: {}: shares {:.3} %, rate {:.3} %, {:.1?} % of SFQ's bound, {} packets",
+        "{side}: {}: shares {:.3} %, rate {:.3} %{}, {} packets",
         case.name,
         found.error,
         found.rate_error,
-        found.apart,
+        apart.unwrap_or_default(),
         capture.packets.len()
     ));
     Ok(Some(found))

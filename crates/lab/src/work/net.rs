@@ -109,21 +109,28 @@ pub fn send(socket: &UdpSocket, data: &[u8]) {
     }
 }
 
-/// The papers' Net_inf: sends datagrams as fast as the socket takes them, or as `pattern` says.
+/// The papers' Net_inf, and with a period a sparse flow: sends datagrams as fast as the socket takes them, or as `pattern` says.
 pub fn udp(count: &AtomicU64, target: &Target, pattern: &Pattern) {
     let socket = target.udp();
     let mut data = vec![0; pattern.size.saturating_sub(HEADERS).max(STAMP)];
+    if pattern.period.is_some() {
+        // What is asked is how long the link takes, not when this processor has time for the sender.
+        if let Err(error) = sys::become_real_time() {
+            eprintln!("qlinux-work: {error:#}");
+        }
+    }
     let ns = |duration: Duration| duration.as_nanos() as u64;
     // In no step with the link, whose packets take equal times.
     let mut random = fastrand::Rng::with_seed(pattern.size as u64);
     let mut due = sys::now_ns();
     let mut begun = due;
     for number in 0.. {
+        let mut now = sys::now_ns();
         if let Some(period) = pattern.period {
             due += ns(period.mul_f64(0.5 + random.f64()));
             sys::sleep_until(due);
+            now = due;
         }
-        let mut now = sys::now_ns();
         if let (Some(on), Some(off)) = (pattern.on, pattern.off) {
             if now - begun >= ns(on) {
                 begun = now + ns(off);
