@@ -62,29 +62,59 @@ impl Drop for Link {
     }
 }
 
-fn up(plan: &Plan) -> Result<()> {
-    let rate = plan.rate.map(|rate| format!("{}kbit", rate / 1000));
-    let mut line = vec!["up", "link", DEV];
-    if let Some(rate) = &rate {
-        line.extend(["--rate", rate]);
-    }
-    if plan.trace {
-        line.extend(["--trace", TRACE]);
-    }
-    qlinux(&line)?;
-    for class in &plan.tree.classes {
-        let leaf = match class.leaf {
+impl Leaf {
+    fn word(self) -> &'static str {
+        match self {
             Leaf::Inner => "none",
             Leaf::Fifo => "fifo",
             Leaf::Fq => "fq",
-        };
+        }
+    }
+}
+
+/// The commands that make the classes of `plan`: a single one where they are all leaves alike.
+fn commands(plan: &Plan) -> Vec<Vec<String>> {
+    let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let rate = plan.rate.map(|rate| format!("{}kbit", rate / 1000));
+    let rate: Vec<String> = rate
+        .into_iter()
+        .flat_map(|rate| ["--rate".to_owned(), rate])
+        .collect();
+    let trace = match plan.trace {
+        true => words(&["--trace", TRACE]),
+        false => Vec::new(),
+    };
+    let classes = &plan.tree.classes;
+    let alike = classes.iter().all(|class| class.leaf == classes[0].leaf);
+    if alike && plan.tree.depth() == 1 && !plan.trace {
+        let share = |class: &Class| format!("{}={}", &class.path[1..], class.weight);
+        let shares = classes.iter().map(share).collect();
+        let share = words(&["link", "share", DEV, "--leaf", classes[0].leaf.word()]);
+        return vec![[share, rate, shares].concat()];
+    }
+    let add = |class: &Class| {
         let weight = class.weight.to_string();
         let add = ["link", "class", "add", DEV, &class.path];
-        qlinux(&[&add[..], &["--weight", &weight, "--leaf", leaf]].concat())?;
-        if class.leaf != Leaf::Inner {
-            let cgroup = format!("{LAB}{}", class.path);
-            qlinux(&["link", "attach", DEV, &class.path, "--cgroup", &cgroup])?;
-        }
+        words(
+            &[
+                &add[..],
+                &["--weight", &weight, "--leaf", class.leaf.word()],
+            ]
+            .concat(),
+        )
+    };
+    let up = [words(&["up", "link", DEV]), rate, trace].concat();
+    std::iter::once(up).chain(classes.iter().map(add)).collect()
+}
+
+fn up(plan: &Plan) -> Result<()> {
+    for line in commands(plan) {
+        qlinux(&line.iter().map(String::as_str).collect::<Vec<_>>())?;
+    }
+    for index in plan.tree.leaves() {
+        let path = &plan.tree.classes[index].path;
+        let cgroup = format!("{LAB}{path}");
+        qlinux(&["link", "attach", DEV, path, "--cgroup", &cgroup])?;
     }
     Ok(())
 }
@@ -250,6 +280,26 @@ mod tests {
                 "class add dev ql0 parent 1:1 classid 1:11 htb rate 3000000bit ceil 4000000bit quantum 4542",
                 "class add dev ql0 parent 1:11 classid 1:12 htb rate 3000000bit ceil 4000000bit quantum 1514",
                 "filter add dev ql0 parent 1: protocol all prio 1 handle 3 fw classid 1:12",
+            ]
+        );
+    }
+
+    #[test]
+    fn classes_of_qlinux() {
+        let of = |tree| {
+            let lines = commands(&Plan::mbit(4, tree));
+            lines.iter().map(|line| line.join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(Tree::flat(&[1, 4])),
+            ["link share ql0 --leaf fifo --rate 4000kbit c0=1 c1=4"]
+        );
+        assert_eq!(
+            of(Tree::new([("/b", 3), ("/b/x", 1)])),
+            [
+                "up link ql0 --rate 4000kbit",
+                "link class add ql0 /b --weight 3 --leaf none",
+                "link class add ql0 /b/x --weight 1 --leaf fifo",
             ]
         );
     }
