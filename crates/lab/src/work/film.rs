@@ -16,6 +16,7 @@ const TICKS: u64 = 90_000;
 
 /// What is streamed.
 #[derive(Args, Clone, Debug)]
+#[group(skip)] // its variant of `Work` has the name
 pub struct Film {
     /// An MPEG-1 program stream
     #[arg(long, value_name = "FILE")]

@@ -310,6 +310,12 @@ pub fn run(work: &Work) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Subcommand;
+
+    #[test]
+    fn words_of_every_workload() {
+        clap::Command::debug_assert(Work::augment_subcommands(clap::Command::new("work")));
+    }
 
     #[test]
     fn durations() {

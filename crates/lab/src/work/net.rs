@@ -183,6 +183,7 @@ fn connect(stream: &TcpStream, to: SocketAddrV4) -> io::Result<()> {
 
 /// What a timed burst is made of.
 #[derive(Args, Clone, Debug)]
+#[group(skip)] // its variant of `Work` has the name
 pub struct Blast {
     /// Packets of a round
     #[arg(long, default_value_t = 20_000)]

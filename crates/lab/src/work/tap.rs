@@ -30,6 +30,7 @@ const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 /// Ports at which packets are taken in.
 #[derive(Args, Clone, Debug)]
+#[group(skip)] // its variant of `Work` has the name
 pub struct Sink {
     /// Take datagrams at this port
     #[arg(long, value_name = "PORT")]
@@ -92,6 +93,7 @@ fn discard(stream: &TcpStream) {
 
 /// Which device, and how much room.
 #[derive(Args, Clone, Debug)]
+#[group(skip)] // its variant of `Work` has the name
 pub struct Tap {
     /// Device whose incoming packets are noted
     #[arg(long, value_name = "NAME")]
