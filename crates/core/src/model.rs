@@ -11,8 +11,7 @@
 //! over those concerned. Only two decisions of C's are repeated, so that whole
 //! schedules compare exactly:
 //!
-//! * among equal start tags the node that entered the ready set first is served, or,
-//!   if newcomers come first, the first of those that have not been served since;
+//! * among equal start tags the node that entered the ready set first is served, newcomers before others if so decided;
 //! * F is rounded down to 1/1024 ns per unit of weight. The rounding is applied
 //!   to all service since the tag was last set from v(t), so it is never off by
 //!   a whole unit, however many quanta there were: F = base + ⌊1024·Σl / w⌋.
@@ -107,7 +106,6 @@ struct Node {
     clock: Clock,
     runnable: bool,
     ready: bool,
-    /// Newcomers first, if so decided, then in the order of entries.
     entered: (bool, u64),
     policy: Policy,
     /// Counts changes of the policy.
@@ -219,11 +217,6 @@ impl Model {
         clock.arrival = clock.v;
     }
 
-    /// Lets newcomers come before those who were ready, among equal start tags.
-    pub fn newcomers_first(&mut self) {
-        self.newcomers_first = true;
-    }
-
     fn at(&self, n: usize) -> &Node {
         self.nodes[n].as_ref().expect("links name nodes that exist")
     }
@@ -282,8 +275,7 @@ impl Model {
 
     fn enter(&mut self, n: usize) {
         self.entries += 1;
-        let newcomer = self.newcomers_first && !self.at(n).ready;
-        let entered = (!newcomer, self.entries);
+        let entered = (self.at(n).ready || !self.newcomers_first, self.entries);
         let node = self.at_mut(n);
         node.ready = true;
         node.entered = entered;

@@ -6,6 +6,11 @@ use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Result, LENGTH_MAX_NS, TAG_SHIFT};
 
 impl Model {
+    /// Lets newcomers come before those who were ready, among equal start tags.
+    pub fn newcomers_first(&mut self) {
+        self.newcomers_first = true;
+    }
+
     /// What the node's weights entitle it to of `period_ns`, beside those runnable now.
     pub(super) fn share_of(&self, n: usize, period_ns: u64) -> u64 {
         let mut share = u128::from(period_ns.min(LENGTH_MAX_NS));
