@@ -321,8 +321,9 @@ CORE_FN void link_gone(link_t *l)
 {
 	u32 n = l->leaving;
 
-	l->leaving = LINK_NIL;
 	link_asleep(l, n, l->owed);
+	l->leaving = LINK_NIL;
+	l->owed = 0;
 }
 
 /* The packet that went through alone turns out not to be alone. */

@@ -542,8 +542,7 @@ static void set_up(void)
 	/* What was used last time, which costs less than all of it. */
 	memset(tree.node, 0, tree.unused * sizeof(tree.node[0]));
 	memset(tree.budget, 0, tree.unused * sizeof(tree.budget[0]));
-	memset(&tree.order, 0,
-	       offsetof(struct hsfq_tree, budget) - offsetof(struct hsfq_tree, order));
+	memset(&tree, 0, offsetof(struct hsfq_tree, node));
 	memset(threads, 0, sizeof(threads));
 	memset(choosing, 0, sizeof(choosing));
 	turns = served = now = 0;

@@ -154,7 +154,8 @@ static u32 held(u32 n)
 	CHECK(bytes == l.line[n].bytes);
 	CHECK(!i || l.tree.node[n].flags & HSFQ_LEAF);
 	if (l.tree.node[n].flags & HSFQ_LEAF)
-		CHECK(!!(l.tree.node[n].flags & HSFQ_RUNNABLE) == (i && n != l.through));
+		CHECK(!!(l.tree.node[n].flags & HSFQ_RUNNABLE) ==
+		      (i ? n != l.through : n == l.leaving && !l.owed));
 	return i;
 }
 
@@ -166,6 +167,8 @@ static void check(void)
 		packets += held(i);
 		lines += !!l.line[i].queue;
 	}
+	CHECK(!l.leaving || !l.line[l.leaving].packets);
+	CHECK(!l.owed || (l.leaving && !l.tree.runnable));
 	for (i = l.idle; i; i = l.line[i].after, idle++)
 		CHECK(l.line[i].queue && !l.line[i].packets && idle < HSFQ_NODES);
 	CHECK(lines == l.lines && idle <= lines);
@@ -187,15 +190,14 @@ static void clear(void)
 	u32 nodes_used = l.tree.unused, queues_used = l.unused_queue, places_used = l.used + 1;
 
 	memset(l.tree.node, 0, nodes_used * sizeof(l.tree.node[0]));
-	memset(&l.tree.order, 0,
-	       offsetof(struct hsfq_tree, budget) - offsetof(struct hsfq_tree, order));
+	memset(&l.tree, 0, offsetof(struct hsfq_tree, node));
 	memset(l.line, 0, nodes_used * sizeof(l.line[0]));
 	memset(l.discipline, 0, nodes_used * sizeof(l.discipline[0]));
 	memset(l.attached, 0, nodes_used * sizeof(l.attached[0]));
 	memset(l.queue, 0, queues_used * sizeof(l.queue[0]));
 	memset(l.packet, 0, places_used * sizeof(l.packet[0]));
 	memset(l.bucket, 0, sizeof(l.bucket));
-	memset(&l.pace, 0, offsetof(struct link, line) - offsetof(struct link, pace));
+	memset(&l, 0, offsetof(struct link, tree));
 	memset(nodes, 0, sizeof(nodes));
 	memset(queues, 0, sizeof(queues));
 	memset(owner, 0, sizeof(owner));

@@ -107,10 +107,10 @@ int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 
 		if (!(link.tree.node[n].flags & HSFQ_USED) || link.line[n].queue)
 			continue;
-		if (bpf_res_spin_lock_irqsave(&link_lock, &flags))
+		if (guard_lock(&flags))
 			return -EBUSY;
 		fill_node(&c->record[at], n);
-		bpf_res_spin_unlock_irqrestore(&link_lock, &flags);
+		guard_unlock(&flags);
 		++*count;
 	}
 	c->from = n < link.tree.unused ? n : 0;
