@@ -103,7 +103,8 @@ struct hsfq_node {
 /* What is small comes first: it is reached by short offsets. */
 struct hsfq_tree {
 	u64 order;
-	u64 early; /* by so much who becomes ready comes before those who were, of equal start tags */
+	u64 early; /* by so much who becomes ready comes before those who were, of equal start tags
+		    */
 	u64 release_ns; /* no node that is held returns before then */
 	u32 free;       /* head of the list of freed nodes */
 	u32 unused;     /* nodes from here on were never used */

@@ -24,7 +24,10 @@ private
 
 static volatile u32 inside, wanted;
 
-static __always_inline void guard_leave(void) { __sync_lock_test_and_set(&inside, 0); }
+static __always_inline void guard_leave(void)
+{
+	__sync_lock_test_and_set(&inside, 0);
+}
 
 /* May the packets' side go on? False after an absurd time only. */
 static __always_inline bool guard_enter(void)
