@@ -25,6 +25,9 @@ wire() {
 	ip -n far link set far0 up
 	ip neigh replace 10.0.0.2 lladdr "$(ip -n far -br link show far0 | awk '{ print $3 }')" dev v0
 	ip neigh replace fd00::2 lladdr "$(ip -n far -br link show far0 | awk '{ print $3 }')" dev v0
+	# Else the far end asks before it answers, and the reply is a packet more.
+	ip -n far neigh replace 10.0.0.1 lladdr "$(cat /sys/class/net/v0/address)" dev far0
+	ip -n far neigh replace fd00::1 lladdr "$(cat /sys/class/net/v0/address)" dev far0
 }
 
 # udp COUNT BYTES PORT [OPTION...]: datagrams as fast as the socket takes them
