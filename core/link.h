@@ -531,6 +531,29 @@ CORE_FN u32 link_flush(link_t *l)
 	return p;
 }
 
+/* Is a packet queued below the node? One that is alone makes none runnable, and one that
+ * was sent last keeps its line runnable. */
+CORE_COLD bool link_holds(link_t *l, u32 n)
+{
+	u32 at = l->through;
+
+	if (n == HSFQ_ROOT)
+		return l->packets;
+	while (at && at != n && CORE_MORE)
+		at = l->tree.node[at].parent;
+	if (at == n)
+		return true;
+	if (!(l->tree.node[n].flags & HSFQ_RUNNABLE))
+		return false;
+	at = l->leaving;
+	while (at && at != n && CORE_MORE) {
+		at = l->tree.node[at].parent;
+		if (l->tree.node[at].runnable > 1)
+			break;
+	}
+	return at != n || l->tree.node[n].runnable > 1;
+}
+
 /* ---- structure --------------------------------------------------------- */
 
 CORE_FN void link_init(link_t *l)

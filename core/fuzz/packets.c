@@ -159,12 +159,15 @@ static u32 held(u32 n)
 	return i;
 }
 
+static u32 below[HSFQ_NODES];
+
 static void check(void)
 {
 	u32 i, packets = 0, in_queues = 0, idle = 0, lines = 0;
 
 	for (i = 1; i < l.tree.unused; i++) {
-		packets += held(i);
+		below[i] = held(i);
+		packets += below[i];
 		lines += !!l.line[i].queue;
 	}
 	CHECK(!l.leaving || !l.line[l.leaving].packets);
@@ -181,6 +184,14 @@ static void check(void)
 		in_queues += l.queue[i].packets;
 	}
 	CHECK(packets == l.packets && in_queues == l.packets);
+	for (i = 1; i < l.tree.unused; i++) {
+		u32 n = l.line[i].packets ? i : 0;
+
+		while (n && (n = l.tree.node[n].parent))
+			below[n]++;
+	}
+	for (i = 1; i < l.tree.unused; i++)
+		CHECK(!(l.tree.node[i].flags & HSFQ_USED) || link_holds(&l, i) == !!below[i]);
 	CHECK(!l.through || (l.packets == 1 && l.line[l.through].packets == 1 && !l.tree.runnable));
 }
 

@@ -63,16 +63,6 @@ int hsfq_link_ctl_node(struct hsfq_link_ctl_node *c)
 	return err;
 }
 
-/* The only packet is below n, whose nodes are not runnable then. */
-static __always_inline bool goes_through(u32 n)
-{
-	u32 at = link.through;
-
-	while (at && at != n && can_loop)
-		at = link.tree.node[at].parent;
-	return at == n;
-}
-
 static void fill_node(struct hsfq_link_node *r, u32 n)
 {
 	hsfq_node_t *node = &link.tree.node[n];
@@ -82,7 +72,7 @@ static void fill_node(struct hsfq_link_node *r, u32 n)
 	r->parent = node->parent;
 	r->weight = node->weight;
 	r->leaf = link.discipline[n];
-	r->runnable = node->flags & HSFQ_RUNNABLE || goes_through(n);
+	r->runnable = link_holds(&link, n);
 	r->queues = link.attached[n];
 	name_out(r->name, node_name[n]);
 }

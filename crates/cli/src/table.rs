@@ -60,3 +60,38 @@ pub fn branches(names: &[(usize, String)]) -> Vec<String> {
     }
     labels
 }
+
+/// Three digits and a unit.
+pub fn duration(ns: u64) -> String {
+    let (amount, unit) = match ns as f64 {
+        ns if ns < 999_500.0 => (ns / 1e3, "us"),
+        ns if ns < 999_500_000.0 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    let digits = match amount {
+        amount if amount < 9.995 => 2,
+        amount if amount < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{amount:.digits$}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (ns, text) in [
+            (512, "0.51us"),
+            (16_384, "16.4us"),
+            (999_499, "999us"),
+            (1_048_576, "1.05ms"),
+            (268_435_456, "268ms"),
+            (999_700_000, "1.00s"),
+            (34_359_738_368, "34.4s"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
+}

@@ -2,10 +2,9 @@
 //! `qlinux link show`, and the links of `qlinux status`
 
 use super::args::ShowLink;
-use crate::table::{branches, columns};
+use crate::table::{branches, columns, duration};
 use crate::{print, print_json, Outcome};
 use qlinux::link::{self, bits_per_second, Link, Row, Shown, State, Status};
-use qlinux::reserve::shown as time;
 use std::fmt::Write;
 
 const NONE: &str = "-";
@@ -146,8 +145,8 @@ fn row(row: &Row, label: String) -> Vec<String> {
         bits_per_second(row.received_bits),
         row.packets.to_string(),
         (row.counts.refused + row.counts.dropped).to_string(),
-        or_none(row.delay_p50_ns.map(time)),
-        or_none(row.delay_p99_ns.map(time)),
+        or_none(row.delay_p50_ns.map(duration)),
+        or_none(row.delay_p99_ns.map(duration)),
     ]
 }
 
@@ -225,7 +224,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[2],
-            "├─ web          3  -     6 Mbit/s  5.99 Mbit/s      12        0      1.5ms    -"
+            "├─ web          3  -     6 Mbit/s  5.99 Mbit/s      12        0     1.50ms    -"
         );
         assert!(lines[3].starts_with("│  └─ [a]"), "{text}");
         assert!(lines[4].starts_with("└─ video"), "{text}");

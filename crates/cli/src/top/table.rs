@@ -3,6 +3,7 @@
 
 use super::tree::{self, Hiding, Shown};
 use crate::args::Sort;
+use crate::table::duration;
 use qlinux::view::{Part, Row, View};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
@@ -83,21 +84,6 @@ pub fn cells(row: &Row, unit: Unit) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// Three digits and a unit.
-fn duration(ns: u64) -> String {
-    let (amount, unit) = match ns as f64 {
-        ns if ns < 999_500.0 => (ns / 1e3, "us"),
-        ns if ns < 999_500_000.0 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    let digits = match amount {
-        amount if amount < 9.995 => 2,
-        amount if amount < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{amount:.digits$}{unit}")
-}
-
 /// The two lines above the table.
 pub fn summary(view: &View) -> (String, String) {
     let several = if view.cpus == 1 { "" } else { "s" };
@@ -146,24 +132,4 @@ pub fn text(view: &View, sort: Sort) -> String {
         line(name, &cells.each_ref().map(String::as_str));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-
-    #[test]
-    fn durations_have_three_digits() {
-        for (ns, text) in [
-            (512, "0.51us"),
-            (16_384, "16.4us"),
-            (999_499, "999us"),
-            (1_048_576, "1.05ms"),
-            (268_435_456, "268ms"),
-            (999_700_000, "1.00s"),
-            (34_359_738_368, "34.4s"),
-        ] {
-            assert_eq!(duration(ns), text);
-        }
-    }
 }
