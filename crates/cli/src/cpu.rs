@@ -14,7 +14,7 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
         no_lending: options.no_lending,
     });
     if options.verbose {
-        eprint!("{}", cpu::load_words());
+        eprint!("{}", qlinux::load_words());
     }
     let earlier = result?;
     if json {

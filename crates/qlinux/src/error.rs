@@ -89,7 +89,7 @@ pub enum Error {
     NoTrace,
     #[error("another program reads the trace (lock {}): wait until it ends", path.display())]
     TraceBusy { path: PathBuf },
-    #[error("the kernel refused to load H-SFQ: {why}; see `qlinux check`, and `qlinux up cpu --verbose` for its words")]
+    #[error("the kernel refused to load H-SFQ: {why}; see `qlinux check`, and add --verbose for its words")]
     Load { why: String },
     #[error("the kernel loaded H-SFQ but did not start it: {why}; see `qlinux check` and the kernel log")]
     Attach { why: String },

@@ -36,6 +36,7 @@ mod undo;
 pub mod view;
 mod weight;
 
+pub use bpf::words as load_words;
 pub use error::{Error, Result};
 pub use leaf::Leaf;
 pub use limit::{Burst, Max};

@@ -52,6 +52,9 @@ pub struct UpLink {
     /// Take the place of another queueing discipline until `down link`, or begin anew
     #[arg(long)]
     pub replace: bool,
+    /// Print the words of the BPF loader and the verifier
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 #[derive(Subcommand)]

@@ -62,7 +62,11 @@ fn options(pace: &Pace, trace: Option<u64>, replace: bool) -> Options {
 
 pub fn up(what: &UpLink, json: bool) -> Outcome {
     let dev = &what.device;
-    link::up(dev, &options(&what.pace, what.trace, what.replace))?;
+    let result = link::up(dev, &options(&what.pace, what.trace, what.replace));
+    if what.verbose {
+        eprint!("{}", qlinux::load_words());
+    }
+    result?;
     if json {
         return print_json(&serde_json::json!({ "link": status_json()? }));
     }

@@ -405,11 +405,6 @@ fn attach(object: &mut libbpf_rs::Object) -> Result<Link> {
     }
 }
 
-/// Words of libbpf and the verifier about the last [`up`].
-pub fn load_words() -> String {
-    bpf::words()
-}
-
 fn wait_until_gone() -> Result<()> {
     let started = Instant::now();
     while other_scheduler().is_some_and(|name| name == NAME) {
