@@ -8,7 +8,7 @@ mod running;
 pub use running::{Constants, Running, Tree};
 
 use crate::intf;
-use crate::{bpf, check, Error, Lock, Result};
+use crate::{check, Error, Lock, Result};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapType, ProgramType};
 use std::path::Path;
