@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: link-storm
-# description: ten thousand random changes of a link under load: each is done or refused as it should be, no packet is lost from the account
+# description: random changes of a link under load: each is done or refused as it should be, no packet is lost from the account
 # cpus: 2
-# timeout: 3600
-# minutes: 15
+# timeout: 1800
+# minutes: 4
 #
-# link-storm.sh [EDITS [SEED]]
+# link-storm.sh [EDITS [SEED]]; 10,000 take five times as long
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -43,7 +43,7 @@ background storm/a net-inf --to 10.0.0.2:6001 --size 1000 --period 1ms
 
 # ---- the storm
 check up qlinux up link v0 --replace --rate 20mbit
-/usr/lib/qlinux/tests/bin/link-storm v0 "${1:-10000}" "${2:-1}" || failures=1
+/usr/lib/qlinux/tests/bin/link-storm v0 "${1:-2000}" "${2:-1}" || failures=1
 kill "${pids[@]}"
 wait
 sleep 1
