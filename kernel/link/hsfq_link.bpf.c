@@ -42,6 +42,9 @@ char _license[] SEC("license") = "GPL";
 #define NET_XMIT_SUCCESS 0
 #define NET_XMIT_DROP    1
 
+/* Until a dequeue that could not be is tried again. */
+#define RETRY_NS 1000000
+
 extern void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
 
 #include "state.h"
@@ -70,7 +73,7 @@ static __always_inline u32 bytes_of(struct sk_buff *skb)
 	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
 }
 
-/* Under the lock: the number of the packet's queue. */
+/* Inside the guard: the number of the packet's queue. */
 static __always_inline u32 choose_queue(link_t *l, u32 of_socket, u32 of_rule, u32 of_cgroup)
 {
 	if (of_socket)
@@ -161,8 +164,10 @@ struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 		link_t *l = the_link(); /* not to be kept in the loop: it mostly ends at once */
 		link_packet_t *p;
 
-		if (!guard_enter())
+		if (!guard_enter()) {
+			bpf_qdisc_watchdog_schedule(sch, now + RETRY_NS, 0);
 			return NULL;
+		}
 		next = link_dequeue(l, now);
 		guard_leave();
 		if (!next.place) {
