@@ -12,6 +12,8 @@ demo: ## a film against ten busy programs, stock kernel and QLinux (about 5 minu
 	@$(xtask) qlinux lab demo
 test: ## all tests, here and in the guest; FILTER=part of a name
 	@$(xtask) test $(FILTER)
+test-long: ## those that take long too, and storms of full length (hours)
+	@$(xtask) test --long $(FILTER)
 lint: ## formatting, lints and the rules of the repository
 	@$(xtask) lint
 fmt: ## format Rust and C
@@ -26,4 +28,4 @@ install: ## programs, library, header, manuals; PREFIX=/usr/local DESTDIR=
 	@$(xtask) install
 clean: ## remove what was built, keep what was downloaded
 	rm -rf target
-.PHONY: help demo test lint fmt build guest lab install clean
+.PHONY: help demo test test-long lint fmt build guest lab install clean

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: class-storm
-# description: a thousand random operations on classes while their threads compute, sleep and fork
+# description: hundreds of random operations on classes while their threads compute, sleep and fork
 # cpus: 2
 # minutes: 1
 set -u
@@ -9,7 +9,7 @@ set -u
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 
 check up qlinux up cpu
-/usr/lib/qlinux/tests/capi/random 1000 1 || failures=1
+/usr/lib/qlinux/tests/capi/random "$(times 250 1000)" 1 || failures=1
 like still-up "$(qlinux status)" 'H-SFQ schedules'
 check down qlinux down cpu
 finish

@@ -64,7 +64,7 @@ check down qlinux down cpu
 whole_down=$((($(date +%s%N) - start) / 1000000))
 
 bad=0 ups=0
-for ((round = 0; round < 6; round++)); do
+for ((round = 0; round < $(times 3 6); round++)); do
 	killed $((RANDOM % (whole * 5 / 4))) qlinux up cpu
 	problem=$(agree) || { fail "up-killed-$round" "$problem"; bad=1; }
 	if is_up; then
@@ -75,15 +75,15 @@ for ((round = 0; round < 6; round++)); do
 		said=$(qlinux down cpu 2>&1) || { fail "up-killed-$round" "then up and down: $said"; bad=1; }
 	fi
 done
-[[ $bad == 1 ]] || pass "up-killed ($ups of 6 had come up)"
+[[ $bad == 1 ]] || pass "up-killed ($ups of $round had come up)"
 
 bad=0
-for ((round = 0; round < 2; round++)); do
+for ((round = 0; round < $(times 1 2); round++)); do
 	is_up || qlinux up cpu >/dev/null || { fail "down-killed-$round" 'up failed'; bad=1; }
 	killed $((RANDOM % (whole_down + 10))) qlinux down cpu
 	problem=$(agree) || { fail "down-killed-$round" "$problem"; bad=1; }
 done
-for ((round = 0; round < 2; round++)); do
+for ((round = 0; round < $(times 1 2); round++)); do
 	is_up || qlinux up cpu >/dev/null || { fail "replace-killed-$round" 'up failed'; bad=1; }
 	killed $((RANDOM % (whole + whole_down))) qlinux up cpu --replace
 	problem=$(agree) || { fail "replace-killed-$round" "$problem"; bad=1; }
@@ -95,7 +95,7 @@ is_up || qlinux up cpu >/dev/null
 bad=0
 sleep 10000 &
 sleeper=$!
-for ((round = 0; round < 24; round++)); do
+for ((round = 0; round < $(times 12 24); round++)); do
 	case $((RANDOM % 6)) in
 	0) killed $((RANDOM % 60)) qlinux class add -p /k/l/m --weight 300 --leaf rr ;;
 	1) killed $((RANDOM % 60)) qlinux class del /k/l/m ;;

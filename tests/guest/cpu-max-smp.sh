@@ -4,6 +4,7 @@
 # description: cpu.max at every level on two and four CPUs
 # cpus: 4
 # minutes: 1
+# only: long
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: eject-storm
-# description: 10 ejections (QLINUX_EJECTIONS) under a fork storm: no task lost, no complaint of the kernel
+# description: ejections under a fork storm: no task lost, no complaint of the kernel
 # cpus: 2
 # minutes: 3
 # allow-ejection: yes
@@ -17,7 +17,7 @@ for i in 1 2 3 4 5 6 7 8; do
 done
 nice -n 10 stress-ng --quiet --fork 2 --fork-max 4 --timeout 900 &
 storm=$!
-rounds=${QLINUX_EJECTIONS:-10}
+rounds=$(times 3 50)
 up=0 reasons=0
 for i in $(seq "$rounds"); do
 	nice -n -20 qlinux up cpu --json >/dev/null && up=$((up + 1))

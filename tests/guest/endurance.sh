@@ -4,14 +4,12 @@
 # description: all of stress-ng's scheduler stressors, hackbench with 40 groups, classes and hotplug at once: no complaint, no ejection
 # cpus: 4
 # mem: 4G
-# timeout: 1800
 # minutes: 4
-#
-# ENDURANCE=300 is the long run.
+# only: long
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
-seconds=${ENDURANCE:-30}
+seconds=$(times 30 300)
 
 check up qlinux up cpu
 for class in stress hack busy; do

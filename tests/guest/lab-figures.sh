@@ -6,8 +6,11 @@
 # minutes: 2
 set -euo pipefail
 
-qlinux lab run --here --side qlinux --out /tmp/results qlinux-5a qlinux-5b qlinux-5c osdi96-5 osdi96-8a
-for name in qlinux-5a qlinux-5b qlinux-5c osdi96-5 osdi96-8a; do
+experiments='qlinux-5b osdi96-8a'
+[[ ${1:-} != long ]] || experiments+=' qlinux-5a qlinux-5c osdi96-5'
+# shellcheck disable=SC2086 # words
+qlinux lab run --here --side qlinux --out /tmp/results $experiments
+for name in $experiments; do
 	for file in data.csv figure.svg manifest.json; do
 		[[ -s /tmp/results/$name/$file ]] || {
 			echo "$name left no $file"

@@ -4,6 +4,7 @@
 # description: an interactive thread beside busy ones is woken as soon as under the stock kernel
 # cpus: 1
 # minutes: 1
+# only: long
 set -euo pipefail
 
 qlinux lab run --here --out /tmp/results latency

@@ -4,6 +4,7 @@
 # description: a class gives and gets its bandwidth within 10 ms, and a sparse flow waits no longer than under CAKE and fq_codel
 # cpus: 1
 # minutes: 1
+# only: long
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --only 4:1 --out /tmp/results link-wake

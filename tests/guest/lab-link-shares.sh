@@ -6,4 +6,7 @@
 # minutes: 1
 set -euo pipefail
 
-qlinux lab run --here --side qlinux --only 1:4 --out /tmp/results qlinux-7a link-shares
+experiments='link-shares'
+[[ ${1:-} != long ]] || experiments+=' qlinux-7a'
+# shellcheck disable=SC2086 # words
+qlinux lab run --here --side qlinux --only 1:4 --out /tmp/results $experiments

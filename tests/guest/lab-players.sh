@@ -4,6 +4,7 @@
 # description: two players of weight 5 and 10, and weights that change, are followed within an SFQ leaf
 # cpus: 1
 # minutes: 1
+# only: long
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --out /tmp/results osdi96-10 osdi96-11

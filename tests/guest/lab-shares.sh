@@ -4,6 +4,7 @@
 # description: every busy class is within 0.5 % of its ideal share over 10 s, for flat, nested and random trees
 # cpus: 1
 # minutes: 1
+# only: long
 set -euo pipefail
 
 # Another tree than the one in docs/results, on QLinux alone: stock is for comparison.

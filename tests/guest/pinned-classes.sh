@@ -27,7 +27,7 @@ for ((i = 0; i < CLASSES; i++)); do
 		qlinux run /c$i -- taskset -c $cpu qlinux-work burst --run 200us --sleep 300us --seed $i --counter /tmp/count/$i.$k &
 	done
 done
-for round in 1 2 3 4; do
+for ((round = 1; round <= $(times 1 4); round++)); do
 	usage >/tmp/before
 	sleep 2
 	usage >/tmp/after

@@ -4,6 +4,7 @@
 # description: threads that wait for their turn, or their class's next period, do not hold up RCU grace periods meanwhile
 # cpus: 2
 # minutes: 1
+# only: long
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh

@@ -4,6 +4,7 @@
 # description: a thousand short sleepers beside busy classes shift no busy class by more than 2 % of its share, on one CPU and on two
 # cpus: 2
 # minutes: 1
+# only: long
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -12,9 +12,12 @@
 //! # timeout: 1800
 //! # allow-ejection: no
 //! # minutes: 8
+//! # only: long
 //! ```
 //!
-//! Those that say they take minutes start first.
+//! Those that say they take minutes start first. `only: long` keeps one out of the usual
+//! run, unless it is asked for by name. In the long run, `--long`, every script gets the word
+//! "long" as its argument, and those that repeat something do so more often.
 //!
 //! Its exit status decides, unless it prints lines "ok NAME" and "not ok NAME":
 //! then each of them counts as one test, so that one boot can serve many.
@@ -45,6 +48,8 @@ pub struct Script {
     allow_ejection: bool,
     /// Real time it takes, where it is long.
     minutes: u32,
+    /// Not in the usual run.
+    only_long: bool,
 }
 
 impl fmt::Display for Script {
@@ -62,7 +67,8 @@ impl Script {
                 continue;
             }
             let script = Script::read(&path)?;
-            if options.wants(&script.name) {
+            let usual = options.long || options.filter.is_some() || !script.only_long;
+            if options.wants(&script.name) && usual {
                 scripts.push(script);
             }
         }
@@ -104,23 +110,27 @@ impl Script {
             minutes: number("minutes", 0)?,
             mem: head("mem").unwrap_or_else(|| "2G".to_owned()),
             allow_ejection: head("allow-ejection").is_some_and(|value| value == "yes"),
+            only_long: head("only").is_some_and(|value| value == "long"),
             path: path.to_owned(),
         })
     }
 
-    fn run_in_guest(&self, tally: &Tally) -> Result<()> {
+    fn run_in_guest(&self, long: bool, tally: &Tally) -> Result<()> {
         let start = Instant::now();
         let mut vm = command(root().join("vm/run"));
         vm.args(["--cpus", &self.cpus.to_string(), "--mem", &self.mem]);
-        vm.args(["--timeout", &self.timeout.to_string()])
+        // What is asked for is up to ten times as much.
+        let timeout = self.timeout * if long { 6 } else { 1 };
+        vm.args(["--timeout", &timeout.to_string()])
             .env("QLINUX_STAGE", stage_dir());
         if self.allow_ejection {
             vm.arg("--allow-ejection");
         }
-        let result = vm
-            .arg(&self.path)
-            .output()
-            .context("vm/run cannot be started")?;
+        vm.arg(&self.path);
+        if long {
+            vm.arg("long");
+        }
+        let result = vm.output().context("vm/run cannot be started")?;
         let mut text = String::from_utf8_lossy(&result.stdout).into_owned();
         let (passed, failed) = tap_counts(&text, result.status.success());
         text.push_str(&String::from_utf8_lossy(&result.stderr));
@@ -153,10 +163,10 @@ pub fn find(options: &Options) -> Result<Vec<Script>> {
     Script::find("tests/guest", options)
 }
 
-/// Runs `scripts`, `jobs` at a time: guests do not disturb each other, their clocks count instructions.
-pub fn run(scripts: &[Script], jobs: Option<usize>, tally: &Tally) -> Result<()> {
+/// Runs `scripts`, some at a time: guests do not disturb each other, their clocks count instructions.
+pub fn run(scripts: &[Script], options: &Options, tally: &Tally) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = jobs.unwrap_or(processors).clamp(1, 8);
+    let jobs = options.jobs.unwrap_or(processors).clamp(1, 8);
     if !scripts.is_empty() {
         println!(
             "run  {} scripts in the guest, {jobs} at a time",
@@ -166,7 +176,7 @@ pub fn run(scripts: &[Script], jobs: Option<usize>, tally: &Tally) -> Result<()>
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {
         while let Some(script) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            script.run_in_guest(tally)?;
+            script.run_in_guest(options.long, tally)?;
         }
         Ok(())
     };

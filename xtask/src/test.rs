@@ -19,6 +19,9 @@ pub struct Options {
     /// Print the tests instead of running them
     #[arg(long)]
     pub list: bool,
+    /// All tests in the guest, and at full length: hours
+    #[arg(long)]
+    pub long: bool,
     /// Tests in the guest at a time; each keeps one processor busy
     #[arg(long, env = "QLINUX_JOBS")]
     pub jobs: Option<usize>,
@@ -113,7 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     build::stage()?;
     host_tests::run(&host, &tally)?;
-    guest_tests::run(&guest, options.jobs, &tally)?;
+    guest_tests::run(&guest, options, &tally)?;
     let counts = tally
         .inner
         .into_inner()

@@ -5,7 +5,14 @@
 # NAME" a test; finish() gives the exit status.
 
 failures=0
+# The long run of all tests says so to its scripts.
+[[ ${1:-} == long ]] && readonly LONG=yes || readonly LONG=''
 readonly CG=/sys/fs/cgroup
+
+# times USUAL LONG: how often something is done, in the usual run and in the long one
+times() {
+	if [[ -n $LONG ]]; then echo "$2"; else echo "$1"; fi
+}
 
 pass() {
 	echo "ok $1"
