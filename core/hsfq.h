@@ -282,6 +282,8 @@ CORE_COLD void hsfq_settle_solo(hsfq_tree_t *t)
 
 	t->solo = HSFQ_NIL;
 	t->owed_ns = t->seen_ns = 0;
+	if (!owed_ns)
+		return; /* it came to v(t), as all of its path, and is there still */
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 		/* hsfq_length() of what is this short, without a branch. */
@@ -292,8 +294,7 @@ CORE_COLD void hsfq_settle_solo(hsfq_tree_t *t)
 		sfq_move(&h->flow, (owed_ns - seen_ns) * times, h->weight);
 		p->clock.max_finish = sfq_max(p->clock.max_finish, h->flow.start);
 		h->served_ns += owed_ns;
-		if (owed_ns)
-			h->order = ++t->order; /* alone in its heap, and no newcomer any more */
+		h->order = ++t->order; /* alone in its heap, and no newcomer any more */
 		n = h->parent;
 	}
 	t->node[HSFQ_ROOT].served_ns += owed_ns;

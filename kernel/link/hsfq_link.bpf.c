@@ -115,7 +115,8 @@ int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_s
 		return NET_XMIT_SUCCESS;
 	goto drop;
 unlocked:
-	__sync_fetch_and_add(&hsfq_link_state.unlocked, 1);
+	hsfq_link_state.unlocked++;
+	hsfq_link_state.unlocked_bytes += bytes;
 drop:
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);

@@ -28,10 +28,11 @@ enum {
 
 /* What became of the qdisc. In .bss as `hsfq_link_state`. */
 struct hsfq_link_state {
-	u64 qdisc;      /* it exists; 0: not yet, or not any more */
-	u64 begun_ns;   /* CLOCK_MONOTONIC, 0: it never existed */
-	u64 ended_ns;   /* 0: it did not end */
-	u64 unlocked;   /* packets dropped because the lock could not be had */
+	u64 qdisc;    /* it exists; 0: not yet, or not any more */
+	u64 begun_ns; /* CLOCK_MONOTONIC, 0: it never existed */
+	u64 ended_ns; /* 0: it did not end */
+	u64 unlocked; /* packets refused because control was at the tree for too long */
+	u64 unlocked_bytes;
 	u64 trace_lost; /* trace records that found the buffer full */
 };
 

@@ -53,7 +53,7 @@ fn cpu_layouts_agree() {
 #[test]
 fn link_layouts_agree() {
     let (mut rust, body) = layout! {
-        "hsfq_link_state" = link::State { qdisc, begun_ns, ended_ns, unlocked, trace_lost }
+        "hsfq_link_state" = link::State { qdisc, begun_ns, ended_ns, unlocked, unlocked_bytes, trace_lost }
         "hsfq_link_ctl_node" = link::CtlNode { op, node, parent, weight, leaf, pad, name }
         "hsfq_link_ctl_queue" = link::CtlQueue { op, queue, leaf, weight, set, packets_max, bytes_max, name }
         "link_counts" = link::Counts { enqueued, enqueued_bytes, sent, sent_bytes, refused, refused_bytes, dropped, dropped_bytes }

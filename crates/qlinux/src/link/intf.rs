@@ -56,8 +56,9 @@ pub struct State {
     pub begun_ns: u64,
     /// 0: it did not end.
     pub ended_ns: u64,
-    /// Packets dropped because the lock could not be had.
+    /// Packets refused because a change of the tree took too long.
     pub unlocked: u64,
+    pub unlocked_bytes: u64,
     pub trace_lost: u64,
 }
 
@@ -105,6 +106,32 @@ pub struct Counts {
     /// Dropped later.
     pub dropped: u64,
     pub dropped_bytes: u64,
+}
+
+impl Counts {
+    pub(crate) const ZERO: Counts = Counts {
+        enqueued: 0,
+        enqueued_bytes: 0,
+        sent: 0,
+        sent_bytes: 0,
+        refused: 0,
+        refused_bytes: 0,
+        dropped: 0,
+        dropped_bytes: 0,
+    };
+}
+
+impl State {
+    /// Packets that came to no queue, as a change of the tree took too long.
+    pub fn refused(&self) -> Counts {
+        Counts {
+            enqueued: self.unlocked,
+            enqueued_bytes: self.unlocked_bytes,
+            refused: self.unlocked,
+            refused_bytes: self.unlocked_bytes,
+            ..Counts::ZERO
+        }
+    }
 }
 
 impl std::ops::AddAssign for Counts {
@@ -278,11 +305,11 @@ macro_rules! plain {
 }
 
 plain! {
-    State: 40;
+    State: 48;
     CtlNode: 24 + NAME;
     CtlQueue: 32 + NAME;
     Counts: 64;
-    CtlLink: 64 + 64 + 40;
+    CtlLink: 64 + 64 + 48;
     Rule: 88;
     CtlRule: 16 + 88;
     CtlCgroup: 16;

@@ -91,16 +91,7 @@ struct Sums {
 
 impl Sums {
     const NONE: Sums = Sums {
-        counts: Counts {
-            enqueued: 0,
-            enqueued_bytes: 0,
-            sent: 0,
-            sent_bytes: 0,
-            refused: 0,
-            refused_bytes: 0,
-            dropped: 0,
-            dropped_bytes: 0,
-        },
+        counts: Counts::ZERO,
         packets: 0,
         bytes: 0,
         waits: [0; intf::WAITS],
@@ -156,9 +147,15 @@ impl Link {
         };
         let seconds = (after.time_ns.saturating_sub(before.time_ns)).max(1) as f64 / 1e9;
         let rate_bits = (link.rate > 0).then_some(link.rate as f64 * 8.0);
-        let mut counts = link.gone;
-        after.tree.queues.iter().for_each(|q| counts += q.counts);
         let tree = &after.tree;
+        let mut counts = link.gone;
+        counts += link.state.refused();
+        // Each queue was read in one piece; the link's own number of packets is of another moment.
+        let mut packets = 0;
+        for queue in &tree.queues {
+            counts += queue.counts;
+            packets += u64::from(queue.held.0);
+        }
         let name = |id: u32| tree.queue_by_id(id).map(|q| tree.name(q));
         let rules = self.rules()?;
         Ok(Shown {
@@ -170,7 +167,7 @@ impl Link {
             default: name(link.standard),
             interval_s: seconds,
             counts,
-            packets: link.packets.into(),
+            packets,
             rows: self.rows(&before, &after, seconds, rate_bits),
             rules: rules
                 .into_iter()
