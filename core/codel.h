@@ -94,8 +94,11 @@ CORE_FN bool codel_drop(codel_t *c, codel_goal_t *goal, u64 waited_ns, u64 bytes
 {
 	bool stands;
 
-	if (!goal->target_ns)
+	if (!goal->target_ns) {
+		/* Turned on again, it begins anew. */
+		c->above_ns = c->dropping = 0;
 		return false;
+	}
 	stands = codel_stands(c, goal, waited_ns, bytes_left, longest, now_ns);
 	if (!c->dropping) {
 		if (stands)

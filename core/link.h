@@ -29,7 +29,7 @@
  * Packets of one length bring busy lines to the same tags, turn after turn, and a
  * sparse flow would wait for them all.
  *
- * Every packet that came is counted once: enqueued = sent + dropped + queued, for each
+ * Every packet that came is counted once: enqueued = sent + refused + dropped + queued, for each
  * queue and for the link. A queue that is attached to another leaf leaves what it has
  * queued where it is, to be sent from there.
  *

@@ -42,13 +42,19 @@ struct pace {
 
 typedef struct pace CORE_MEM pace_t;
 
-/* Returns 0 or -CORE_ERANGE. */
-CORE_FN int pace_set(pace_t *p, u64 rate, u32 overhead, u32 least)
+/* From now on. What is left of the packet on the link goes at the new rate too. Returns 0 or
+ * -CORE_ERANGE. */
+CORE_INLINE int pace_set(pace_t *p, u64 rate, u32 overhead, u32 least, u64 now_ns)
 {
+	u64 left_ns = p->next_ns > now_ns ? p->next_ns - now_ns : 0;
+
 	if (rate && (rate < PACE_RATE_MIN || rate > PACE_RATE_MAX))
 		return -CORE_ERANGE;
 	if (overhead > PACE_OVERHEAD_MAX || least > PACE_LEAST_MAX)
 		return -CORE_ERANGE;
+	/* At most PACE_LENGTH_MAX bytes: no overflow. */
+	if (left_ns)
+		p->next_ns = now_ns + (rate ? left_ns * p->rate / rate : 0);
 	p->rate = rate;
 	p->rem = 0;
 	p->overhead = overhead;

@@ -129,7 +129,7 @@ static void operate(void)
 	} else if (what < 30) {
 		now += (u64)word() * 1000;
 	} else if (what == 30) {
-		pace_set(&l.pace, (u64)word() * 1000, byte(), byte());
+		pace_set(&l.pace, (u64)word() * 1000, byte(), byte(), now);
 	} else {
 		l.goal.target_ns = byte() * 100000ULL;
 		l.goal.interval_ns = 5000000;

@@ -238,14 +238,14 @@ static int set_standard(u32 id)
 	return 0;
 }
 
-static int set_link(struct hsfq_link_ctl_link *c)
+static int set_link(struct hsfq_link_ctl_link *c, u64 now)
 {
 	int err = 0;
 
 	if (c->set & HSFQ_LINK_SET_DEFAULT)
 		err = set_standard(c->standard);
 	if (!err && c->set & HSFQ_LINK_SET_RATE)
-		err = pace_set(&link.pace, c->rate, c->overhead, c->least);
+		err = pace_set(&link.pace, c->rate, c->overhead, c->least, now);
 	if (!err && c->set & HSFQ_LINK_SET_CODEL)
 		set_codel(c);
 	return err;
@@ -255,13 +255,14 @@ SEC("syscall")
 int hsfq_link_ctl_link(struct hsfq_link_ctl_link *c)
 {
 	unsigned long flags;
+	u64 now = bpf_ktime_get_ns();
 	int err;
 
 	if (guard_lock(&flags))
 		return -EBUSY;
 	if (!link.tree.nodes)
 		link_init(&link);
-	err = set_link(c);
+	err = set_link(c, now);
 	c->standard = standard ? link_id(&link, standard) : 0;
 	c->rate = link.pace.rate;
 	c->overhead = link.pace.overhead;

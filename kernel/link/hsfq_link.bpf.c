@@ -44,6 +44,8 @@ char _license[] SEC("license") = "GPL";
 
 /* Until a dequeue that could not be is tried again. */
 #define RETRY_NS 1000000
+/* Who waits for the link looks again then at the latest: its rate may be another. */
+#define LOOK_NS 20000000
 
 extern void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
 
@@ -172,8 +174,11 @@ struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 		next = link_dequeue(l, now);
 		guard_leave();
 		if (!next.place) {
-			if (next.wait_ns != HSFQ_NEVER)
-				bpf_qdisc_watchdog_schedule(sch, next.wait_ns, 0);
+			if (next.wait_ns == HSFQ_NEVER)
+				return NULL;
+			if (next.wait_ns > now + LOOK_NS)
+				next.wait_ns = now + LOOK_NS;
+			bpf_qdisc_watchdog_schedule(sch, next.wait_ns, 0);
 			return NULL;
 		}
 		p = &l->packet[next.place];

@@ -65,6 +65,63 @@ check share qlinux link share d1 web=3 video=5 rest=2 --rate 20mbit --replace
 equal shared "$(qlinux link show d1 --interval 0.01 --json | json '[d["default"], d["rate_bits"]] + [(r["name"], r["weight"]) for r in d["rows"]]')" \
 	"['/rest', 20000000.0, ('/', None), ('/web', 3), ('/video', 5), ('/rest', 2)]"
 refused share-twice 2 'named twice' qlinux link share d1 web=3 web=4
+# A tree that packets wait for from the first on; what is wrong with one is found before it is made.
+refused share-name 2 'blanks' qlinux link share d1 'a b=3' rest=1 --replace
+equal share-stays "$(qlinux link show d1 --interval 0.01 --json | json '[r["name"] for r in d["rows"]]')" "['/', '/web', '/video', '/rest']"
+(while :; do udp 100 1000 9; done) &
+load=$!
+sleep 0.2
+check share-busy qlinux link share v0 web=3 rest=2 --rate 1mbit --leaf fq --replace
+equal share-rest "$(look | json '[d["default"]] + [(r["name"], r["leaf"]) for r in d["rows"]]')" "['/rest', ('/', 'none'), ('/web', 'fq'), ('/rest', 'fq')]"
+check share-default qlinux link share v0 default=3 web=1 --rate 8kbit --leaf sfq --replace
+equal share-leaf "$(look | json '[d["default"]] + [(r["name"], r["leaf"]) for r in d["rows"]]')" "['/default', ('/', 'none'), ('/default', 'sfq'), ('/web', 'sfq')]"
+kill $load
+wait $load 2>/dev/null
+
+# ---- another rate counts at once, also for the packet that is on its way at the old one
+for _ in {1..50}; do
+	[[ $(look | json 'd["packets"]') == 0 ]] || break
+	udp 5 1000 9
+done
+check faster qlinux link set v0 --rate 100mbit
+sleep 0.1
+equal drained-at-once "$(look | json 'd["packets"]')" 0
+
+# ---- several changes of which one is refused: none is done
+before=$(settings)
+refused set-half 2 'overhead 2000 is out of range' qlinux link set v0 --default /web --overhead 2000
+refused set-half-2 1 'does not exist' qlinux link set v0 --rate 5mbit --default /nosuch
+equal set-none "$(settings)" "$before"
+
+# ---- the command that replaced a link was killed: the one that is there counts
+gso() {
+	ip -d link show v0 | grep -o 'gso_max_size [0-9]* gso_max_segs [0-9]*'
+}
+check down-busy qlinux down link v0
+tc qdisc add dev v0 root handle 8: fq_codel limit 777
+before=$(gso)
+check bounded qlinux up link v0 --replace --rate 8mbit
+pins=$(ls -d /sys/fs/bpf/qlinux/link/*-"$(cat /sys/class/net/v0/ifindex)")
+aside() {
+	mv "$pins" "$pins-replaced"
+}
+aside
+check put-right qlinux up link v0 --replace --rate 9mbit
+aside
+mkdir "$pins"
+check put-right-down qlinux down link v0
+like theirs-again "$(tc qdisc show dev v0)" 'fq_codel 8: root.* limit 777p'
+equal gso-again "$(gso)" "$before"
+# Somebody else's in our place: it stays, and packets are as large as before.
+check bounded-again qlinux up link v0 --replace --rate 8mbit
+tc qdisc replace dev v0 root pfifo
+check clear qlinux down link v0
+equal gso-theirs "$(gso)" "$before"
+tc qdisc del dev v0 root
+check bounded-3 qlinux up link v0 --rate 8mbit
+tc qdisc del dev v0 root
+check deleted qlinux up link v0
+equal gso-unbounded "$(gso)" "$before"
 check down-2 qlinux down link d1
 check down qlinux down link v0
 equal nothing-remains "$(find /sys/fs/bpf -mindepth 1)" ''

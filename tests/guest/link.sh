@@ -15,7 +15,7 @@ state() {
 	tc qdisc show
 	ip -d link show v0 | grep -o 'gso_max_size [0-9]* gso_max_segs [0-9]*'
 	ls -R /sys/fs/bpf/qlinux/link 2>/dev/null
-	qlinux link show v0 --interval 0.001 2>/dev/null | grep -v 'packets came' | sed 's/bit\/s.*//'
+	settings 2>/dev/null
 }
 
 # ---- before it is up

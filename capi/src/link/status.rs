@@ -99,7 +99,7 @@ struct Sum {
     bytes: u64,
 }
 
-fn sums(tree: &Tree, gone: Counts) -> HashMap<u32, Sum> {
+fn sums(tree: &Tree, elsewhere: Counts) -> HashMap<u32, Sum> {
     let mut all: HashMap<u32, Sum> = HashMap::new();
     for queue in &tree.queues {
         // What is attached nowhere counts for the root.
@@ -113,7 +113,7 @@ fn sums(tree: &Tree, gone: Counts) -> HashMap<u32, Sum> {
             at = tree.number(node.parent);
         }
     }
-    all.entry(Tree::ROOT).or_default().counts += gone;
+    all.entry(Tree::ROOT).or_default().counts += elsewhere;
     all
 }
 
@@ -122,7 +122,7 @@ fn records(link: &Link, number: u32) -> Outcome<Vec<Record>> {
     let look = link.running().look()?;
     let tree = link.tree()?;
     let top = node(link, &tree, number)?;
-    let mut sums = sums(&tree, look.gone);
+    let mut sums = sums(&tree, look.elsewhere());
     let mut all = Vec::new();
     let mut within = HashSet::from([top.number]);
     // Parents come first.

@@ -6,7 +6,7 @@ use crate::{Failure, Outcome};
 use nix::sys::signal::{self, SigHandler, Signal};
 use qlinux::cgroup::Hierarchy;
 use qlinux::class::{self, Classes, Member, New, Settings};
-use qlinux::link::Link;
+use qlinux::link::{Link, QueueName};
 use qlinux::{ClassPath, Lock};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode};
@@ -41,14 +41,15 @@ fn run_linked(what: &Run) -> Outcome {
     if new {
         fs.create(&path)?;
     }
-    let entered = attach_links(what, &path).and_then(|()| {
-        fs.move_process(&path, me).map_err(|e| {
+    let entered = Attached::to(what, &path).and_then(|attached| {
+        let moved = fs.move_process(&path, me);
+        moved.map(|()| attached).map_err(|e| {
             Failure::refused(format!("cgroup {path} took no process: {e}; name a PATH"))
         })
     });
     drop(lock);
     let failure = match entered {
-        Ok(()) => {
+        Ok(_attached) => {
             let mut command = Command::new(&what.command[0]);
             not_started(what, command.args(&what.command[1..]).exec())
         }
@@ -61,12 +62,38 @@ fn run_linked(what: &Run) -> Outcome {
     Err(failure)
 }
 
-/// Its sockets go to the queues that were named.
-fn attach_links(what: &Run, path: &ClassPath) -> Outcome<()> {
-    for (dev, queue) in &what.link {
-        Link::open(dev)?.attach_cgroup(queue, path)?;
+/// The class's sockets go to the queues that were named, until this is dropped: then to those
+/// of before. A command that has started leaves it behind.
+struct Attached<'a> {
+    path: &'a ClassPath,
+    before: Vec<(&'a str, Option<QueueName>)>,
+}
+
+impl<'a> Attached<'a> {
+    fn to(what: &'a Run, path: &'a ClassPath) -> Outcome<Attached<'a>> {
+        let mut attached = Attached {
+            path,
+            before: Vec::new(),
+        };
+        for (dev, queue) in &what.link {
+            let link = Link::open(dev)?;
+            let before = link.queue_of_cgroup(path)?;
+            link.attach_cgroup(queue, path)?;
+            attached.before.push((dev, before));
+        }
+        Ok(attached)
     }
-    Ok(())
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        for (dev, before) in self.before.drain(..).rev() {
+            let _ = Link::open(dev).and_then(|link| match &before {
+                Some(queue) => link.attach_cgroup(queue, self.path),
+                None => link.detach_cgroup(self.path),
+            });
+        }
+    }
 }
 
 fn not_started(what: &Run, e: std::io::Error) -> Failure {
@@ -79,27 +106,27 @@ fn not_started(what: &Run, e: std::io::Error) -> Failure {
 fn run_in_class(what: &Run, path: &ClassPath) -> Outcome {
     let mut classes = Classes::lock()?;
     let (created, before) = prepare(&classes, what, path)?;
-    if let Err(failure) = attach_links(what, path) {
+    let attached = Attached::to(what, path).inspect_err(|_| {
         undo(&classes, path, &created, before.as_ref());
-        return Err(failure);
-    }
+    })?;
     if what.reserve.is_none() {
         classes.unlock();
     }
     let me = std::process::id() as i32;
     let home = classes.fs.class_of(me)?;
     let entered = classes.move_to(path, &[Member::Process(me)]);
-    let back = |classes: &Classes| {
+    let back = |classes: &Classes, attached: Attached<'_>| {
         let _ = classes.move_to(&home, &[Member::Process(me)]);
+        drop(attached);
         undo(classes, path, &created, before.as_ref());
     };
     if let Err(e) = entered {
-        undo(&classes, path, &created, before.as_ref());
+        back(&classes, attached);
         return Err(e.into());
     }
     if what.reserve.is_some() {
         if let Err(e) = classes.reserve(me, what.reserve, what.force) {
-            back(&classes);
+            back(&classes, attached);
             return Err(e.into());
         }
         classes.unlock();
@@ -111,7 +138,7 @@ fn run_in_class(what: &Run, path: &ClassPath) -> Outcome {
         // BPF descriptors are closed by exec.
         let error = command.exec();
         let _ = classes.reserve(me, None, true);
-        back(&classes);
+        back(&classes, attached);
         return Err(failed(error));
     }
     // The child inherits the class; this process only waits and goes home, so
@@ -120,10 +147,12 @@ fn run_in_class(what: &Run, path: &ClassPath) -> Outcome {
     let mut child = match child {
         Ok(child) => child,
         Err(e) => {
-            back(&classes);
+            back(&classes, attached);
             return Err(failed(e));
         }
     };
+    // What the class's sockets do ends with the class.
+    std::mem::forget(attached);
     CHILD.store(child.id() as i32, Ordering::Relaxed);
     if what.reserve.is_some() {
         // Reservations are not inherited: this one was taken for the child.

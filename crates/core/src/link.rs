@@ -122,7 +122,13 @@ mod c {
         pub fn qcore_link_attachq(l: *mut u64, q: u32, leaf: u32) -> i32;
         pub fn qcore_link_rmq(l: *mut u64, q: u32) -> i32;
         pub fn qcore_link_limitq(l: *mut u64, q: u32, packets: u32, bytes: u64) -> i32;
-        pub fn qcore_link_pace(l: *mut u64, rate: u64, overhead: u32, least: u32) -> i32;
+        pub fn qcore_link_pace(
+            l: *mut u64,
+            rate: u64,
+            overhead: u32,
+            least: u32,
+            now_ns: u64,
+        ) -> i32;
         pub fn qcore_link_goal(l: *mut u64, goal: Goal);
         pub fn qcore_link_length(l: *mut u64, bytes: u32, segments: u32) -> u32;
         pub fn qcore_link_enqueue(
@@ -309,9 +315,9 @@ impl Link {
 
     /// Bytes a second that the link takes, 0: as many as the device does; what each packet
     /// adds (up to 1024 bytes) and takes at least (up to 2048).
-    pub fn pace(&mut self, rate: u64, overhead: u32, least: u32) -> Result<()> {
+    pub fn pace(&mut self, rate: u64, overhead: u32, least: u32, now_ns: u64) -> Result<()> {
         // SAFETY: C checks its arguments.
-        match unsafe { c::qcore_link_pace(self.c(), rate, overhead, least) } {
+        match unsafe { c::qcore_link_pace(self.c(), rate, overhead, least, now_ns) } {
             0 => Ok(()),
             _ => Err(Error::Rate),
         }

@@ -30,7 +30,7 @@ int qcore_link_set_weightq(link_t *l, u32 q, u32 weight) { return link_set_weigh
 int qcore_link_attachq(link_t *l, u32 q, u32 leaf) { return link_attachq(l, q, leaf); }
 int qcore_link_rmq(link_t *l, u32 q) { return link_rmq(l, q); }
 int qcore_link_limitq(link_t *l, u32 q, u32 packets, u64 bytes) { return link_limitq(l, q, packets, bytes); }
-int qcore_link_pace(link_t *l, u64 rate, u32 overhead, u32 least) { return pace_set(&l->pace, rate, overhead, least); }
+int qcore_link_pace(link_t *l, u64 rate, u32 overhead, u32 least, u64 now_ns) { return pace_set(&l->pace, rate, overhead, least, now_ns); }
 void qcore_link_goal(link_t *l, struct codel_goal goal) { l->goal = goal; }
 u32 qcore_link_length(link_t *l, u32 bytes, u32 segments) { return pace_length(&l->pace, bytes, segments); }
 u32 qcore_link_enqueue(link_t *l, u32 q, u32 hash, u32 bytes, u32 length, u64 now_ns) { return link_enqueue(l, q, hash, bytes, length, now_ns); }

@@ -194,7 +194,7 @@ proptest! {
         rate in prop_oneof![Just(0u64), 1_000u64..10_000_000],
     ) {
         let mut link = Link::new();
-        link.pace(rate, 24, 84).unwrap();
+        link.pace(rate, 24, 84, 0).unwrap();
         link.set_goal(Goal { target_ns: 1_000_000, interval_ns: 5_000_000 });
         let (mut nodes, mut leaves) = (vec![NodeId::ROOT], vec![link.mkleaf(NodeId::ROOT, 1, Discipline::Fifo).unwrap()]);
         let mut queues: Vec<QueueId> = Vec::new();
@@ -325,7 +325,7 @@ proptest! {
     ) {
         let mut link = Link::new();
         link.set_goal(NO_GOAL);
-        link.pace(rate, overhead, 84).unwrap();
+        link.pace(rate, overhead, 84, 0).unwrap();
         let leaf = link.mkleaf(NodeId::ROOT, 1, Discipline::Fifo).unwrap();
         let q = link.createq(1).unwrap();
         link.attachq(q, leaf).unwrap();
@@ -512,6 +512,51 @@ fn codel_drops_as_the_rfc_says() {
     }
 }
 
+/// Turned off and on again, it begins anew: what it was about to drop long ago is not made up for.
+#[test]
+fn codel_forgets_what_it_did_before_it_was_turned_off() {
+    let ms = 1_000_000;
+    let goal = Goal {
+        target_ns: 5 * ms,
+        interval_ns: 100 * ms,
+    };
+    let mut codel = Codel::default();
+    let drops = (0..300).filter(|i| codel.drop(goal, 20 * ms, 100_000, i * ms));
+    assert!(drops.count() > 2);
+    assert!(!codel.drop(NO_GOAL, 20 * ms, 100_000, 301 * ms));
+    let later = (20_000..20_100).filter(|i| codel.drop(goal, 20 * ms, 100_000, i * ms));
+    assert_eq!(later.count(), 0);
+}
+
+/// Another rate counts from now on, for the packet on its way too.
+#[test]
+fn a_new_rate_counts_at_once() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut link = Link::new();
+    link.set_goal(NO_GOAL);
+    let leaf = link.mkleaf(NodeId::ROOT, 1, Discipline::Fifo).unwrap();
+    let q = link.createq(1).unwrap();
+    link.attachq(q, leaf).unwrap();
+    for (then, left_ns) in [(500, 2 * SECOND), (1_000_000, 1_000_000), (0, 0)] {
+        link.pace(0, 0, 0, SECOND).unwrap();
+        link.pace(1000, 0, 0, SECOND).unwrap();
+        for _ in 0..2 {
+            link.enqueue(q, 0, 1500, SECOND).unwrap().unwrap();
+        }
+        assert!(matches!(link.dequeue(SECOND), Next::Send(_)));
+        assert_eq!(link.dequeue(SECOND), Next::Wait(SECOND + SECOND * 3 / 2));
+        // Half a second later 1000 bytes of the packet are left.
+        let now = SECOND * 3 / 2;
+        link.pace(then, 0, 0, now).unwrap();
+        if left_ns > 0 {
+            assert_eq!(link.dequeue(now), Next::Wait(now + left_ns));
+        }
+        assert!(matches!(link.dequeue(now + left_ns), Next::Send(_)));
+        link.pace(0, 0, 0, now + left_ns).unwrap();
+        assert_eq!(link.dequeue(now + left_ns), Next::Nothing);
+    }
+}
+
 #[test]
 fn bad_input_is_refused_and_changes_nothing() {
     let mut link = Link::new();
@@ -533,8 +578,8 @@ fn bad_input_is_refused_and_changes_nothing() {
     );
     assert_eq!(link.limitq(q, 0, 1), Err(Error::QueueLimit));
     assert_eq!(link.limitq(q, 1, 0), Err(Error::QueueLimit));
-    assert_eq!(link.pace(124, 0, 0), Err(Error::Rate));
-    assert_eq!(link.pace(125, 1025, 0), Err(Error::Rate));
+    assert_eq!(link.pace(124, 0, 0, 0), Err(Error::Rate));
+    assert_eq!(link.pace(125, 1025, 0, 0), Err(Error::Rate));
     // Attached nowhere: refused, and counted.
     assert_eq!(link.enqueue(q, 0, 100, 0), Ok(None));
     assert_eq!(link.counts(q).unwrap().refused, 1);

@@ -56,7 +56,7 @@ impl Run {
             target_ns: 0,
             interval_ns: 0,
         });
-        link.pace(RATE, 0, 0).unwrap();
+        link.pace(RATE, 0, 0, 0).unwrap();
         let root = Node {
             name: "/".into(),
             parent: None,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// Where an installation keeps `vm/run`, seen from its programs.
 const INSTALLED: &str = "../share/qlinux/vm/run";
 /// Real seconds one experiment may take.
-const TIMEOUT_EACH_S: u64 = 900;
+const TIMEOUT_EACH_S: u64 = 3600;
 
 /// Is this the guest, with everything an experiment needs?
 pub fn inside() -> bool {

@@ -111,7 +111,21 @@ impl Hierarchy {
         })
     }
 
+    /// Was the cgroup of this number removed? False where that cannot be told.
+    pub fn is_gone(&self, id: u64) -> bool {
+        let opened = self.open_by_handle(id);
+        opened.is_err_and(|e| e.raw_os_error() == Some(libc::ESTALE))
+    }
+
     fn path_by_handle(&self, id: u64) -> Option<ClassPath> {
+        let fd = self.open_by_handle(id).ok()?;
+        let target = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+        let below = target.strip_prefix(&self.mount).ok()?;
+        let path = ClassPath::from_kernel(&format!("/{}", below.to_str()?));
+        self.id(&path).is_ok_and(|i| i == id).then_some(path)
+    }
+
+    fn open_by_handle(&self, id: u64) -> std::io::Result<OwnedFd> {
         #[repr(C)]
         struct Handle {
             bytes: libc::c_uint,
@@ -119,7 +133,7 @@ impl Hierarchy {
             id: [u8; 8],
         }
         const FILEID_KERNFS: libc::c_int = 0xfe;
-        let mount = fs::File::open(&self.mount).ok()?;
+        let mount = fs::File::open(&self.mount)?;
         let mut handle = Handle {
             bytes: 8,
             kind: FILEID_KERNFS,
@@ -127,18 +141,17 @@ impl Hierarchy {
         };
         // SAFETY: Handle has the layout of struct file_handle with eight bytes;
         // the descriptor returned is owned by nobody else.
-        let fd = unsafe {
+        unsafe {
             let fd = libc::open_by_handle_at(
                 mount.as_raw_fd(),
                 std::ptr::from_mut(&mut handle).cast(),
                 libc::O_PATH | libc::O_CLOEXEC,
             );
-            (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))?
-        };
-        let target = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
-        let below = target.strip_prefix(&self.mount).ok()?;
-        let path = ClassPath::from_kernel(&format!("/{}", below.to_str()?));
-        self.id(&path).is_ok_and(|i| i == id).then_some(path)
+            match fd >= 0 {
+                true => Ok(OwnedFd::from_raw_fd(fd)),
+                false => Err(std::io::Error::last_os_error()),
+            }
+        }
     }
 
     /// The classes directly below, by name.

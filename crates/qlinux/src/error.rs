@@ -93,7 +93,7 @@ pub enum Error {
     Load { why: String },
     #[error("the kernel loaded H-SFQ but did not start it: {why}; see `qlinux check` and the kernel log")]
     Attach { why: String },
-    #[error("{doing} {} failed: {why}; `qlinux down cpu` clears what is left of an earlier run", path.display())]
+    #[error("{doing} {} failed: {why}; `qlinux down` (`cpu`, or `link DEV`) clears what is left of an earlier run", path.display())]
     Bpf {
         doing: &'static str,
         path: PathBuf,

@@ -67,8 +67,13 @@ of() {
 	look | json "[r['counts'].get('$2', r.get('$2')) for r in d['rows'] if r['name'] == '$1'][0]"
 }
 
-# balanced NAME: enqueued = sent + refused + dropped + queued, by our account and by the kernel's
+# balanced NAME: enqueued = sent + refused + dropped + queued, of the link and of each queue
 balanced() {
 	local left='lambda c, queued: c["enqueued"] - c["sent"] - c["refused"] - c["dropped"] - queued'
 	equal "$1-balanced" "$(look | json "[($left)(d['counts'], d['packets'])] + [($left)(r['counts'], r['packets']) for r in d['rows'] if r['queue']]" | tr -d '0, ')" '[]'
+}
+
+# settings: all of the link v0 that can be set, without what changes by itself
+settings() {
+	look | json 'json.dumps([{k: d[k] for k in ("rate_bits", "overhead", "least", "codel", "default", "rules", "cgroups", "grants")}] + [{k: r[k] for k in ("name", "queue", "depth", "weight", "leaf", "limits", "sid")} for r in d["rows"]])'
 }

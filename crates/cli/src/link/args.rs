@@ -419,7 +419,7 @@ Example:
   qlinux link grant eth0 /video --user streamer
 
 Such a program attaches a socket by setsockopt(fd, SOL_HSFQ, HSFQ_SO_QUEUE, &sid, sizeof(sid)), where sid is what
-`qlinux link show --json` calls the queue's sid; see hsfq_link(3). With CAP_NET_ADMIN no grant is needed.";
+`qlinux link show --json` calls the queue's sid; see hsfq_link_attach_socket(3). With CAP_NET_ADMIN no grant is needed.";
 
 #[derive(Args)]
 pub struct TraceLink {

@@ -11,14 +11,11 @@ use args::{
     Share, Source, UpLink, Whom,
 };
 use qlinux::cgroup::Hierarchy;
-use qlinux::link::{self, Discipline, Ended, Link, Options, QueueName, Rate, Refusal, Rule, Who};
+use qlinux::link::{self, Ended, Link, Options, Rate, Refusal, Rule, Who};
 use qlinux::{ClassPath, Weight};
 use std::process::ExitCode;
 
 pub use show::{status, status_json};
-
-/// Of a new tree.
-const DEFAULT: &str = "/default";
 
 pub fn link(words: &Words, json: bool) -> Outcome {
     match words {
@@ -57,6 +54,7 @@ fn options(pace: &Pace, trace: Option<u64>, replace: bool) -> Options {
         gso_max: pace.gso_max,
         trace_bytes: trace,
         replace,
+        share: None,
     }
 }
 
@@ -98,68 +96,30 @@ pub fn down(dev: &str, json: bool) -> Outcome {
     }
 }
 
-/// All or nothing: what fails half-way is taken down again.
 fn share(what: &Share, json: bool) -> Outcome {
     let dev = &what.device;
-    if what.leaf == Discipline::None {
-        return Err(Refusal::Usage(
-            "classes of a shared link hold queues: give --leaf fifo, sfq or fq".into(),
-        )
-        .into());
-    }
-    let mut paths = Vec::new();
+    let mut classes = Vec::new();
     for (name, weight) in &what.classes {
         let path: ClassPath = format!("/{name}").parse()?;
-        if path.components().count() != 1 || paths.iter().any(|(p, _)| *p == path) {
-            return Err(Refusal::Usage(format!(
-                "'{name}' is no class, or is named twice: write each class and its weight once, like web=3"
-            ))
-            .into());
-        }
-        paths.push((path, *weight));
+        classes.push((path, *weight));
     }
-    link::up(dev, &options(&what.pace, None, what.replace))?;
-    let made = share_classes(dev, &paths, what.leaf);
-    if made.is_err() {
-        let _ = link::down(dev);
-    }
-    made?;
+    let names: Vec<_> = classes
+        .iter()
+        .map(|(path, weight)| format!("{} ({weight})", path.name()))
+        .collect();
+    let share = link::Share {
+        classes,
+        leaf: what.leaf,
+    };
+    let options = Options {
+        share: Some(share),
+        ..options(&what.pace, None, what.replace)
+    };
+    link::up(dev, &options)?;
     match json {
         true => print_json(&serde_json::json!({ "link": status_json()? })),
-        false => print(&format!(
-            "H-SFQ shares {dev} among {}.\n",
-            paths
-                .iter()
-                .map(|(path, weight)| format!("{} ({weight})", path.name()))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
+        false => print(&format!("H-SFQ shares {dev} among {}.\n", names.join(", "))),
     }
-}
-
-fn share_classes(
-    dev: &str,
-    classes: &[(ClassPath, Weight)],
-    leaf: Discipline,
-) -> qlinux::Result<()> {
-    let link = Link::lock(dev)?;
-    let default: ClassPath = DEFAULT.parse()?;
-    for (path, weight) in classes {
-        match *path == default {
-            true => link.set_class(path, *weight)?,
-            false => link.add_class(path, *weight, leaf)?,
-        }
-    }
-    let named = |name: &str| classes.iter().find(|(path, _)| path.name() == name);
-    if let Some((rest, _)) = named("rest") {
-        link.set_default(&QueueName::Own(rest.clone()))?;
-        if named(default.name()).is_none() {
-            link.del_class(&default)?;
-        }
-    } else if named(default.name()).is_none() {
-        link.set_class(&default, Weight::new(1)?)?;
-    }
-    Ok(())
 }
 
 fn class(what: &LinkClass, json: bool) -> Outcome {
@@ -364,13 +324,18 @@ fn set(what: &SetLink, json: bool) -> Outcome {
         return Err(Refusal::Usage(words.into()).into());
     }
     let link = Link::lock(&what.device)?;
+    // All or nothing: first what can be seen to be wrong, then what the kernel may refuse.
+    link::check_frame(pace.overhead.unwrap_or(0), pace.least.unwrap_or(0))?;
     if let Some(queue) = &what.default {
-        link.set_default(queue)?;
+        link.tree()?.queue(queue)?;
     }
     if let Some(bytes) = pace.gso_max {
         link.set_gso_max(bytes)?;
     }
     link.set(pace.rate, pace.overhead, pace.least, codel)?;
+    if let Some(queue) = &what.default {
+        link.set_default(queue)?;
+    }
     done(json, || serde_json::json!({ "device": what.device }))
 }
 

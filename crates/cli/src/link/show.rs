@@ -178,6 +178,9 @@ fn words(link: &Status) -> String {
         State::Replaced => format!(
             "H-SFQ was replaced by somebody; `qlinux down link {dev}` clears what is left\n"
         ),
+        State::Gone if !link.here => {
+            "the interface has gone; the next `qlinux up link` clears what is left\n".into()
+        }
         State::Gone => {
             format!("the interface has gone; `qlinux down link {dev}` clears what is left\n")
         }

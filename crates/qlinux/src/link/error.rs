@@ -15,7 +15,7 @@ pub enum Refusal {
     Discipline { given: String },
     #[error("goal '{given}' is not valid: write off, or target and interval like 5ms/100ms, with 0 < target < interval <= 10s")]
     Codel { given: String },
-    #[error("queue name '{given}' is not valid: {why}")]
+    #[error("name '{given}' of a class or queue is not valid: {why}")]
     QueueName { given: String, why: &'static str },
     #[error("{what} {given} is out of range: give {range}")]
     Range {
@@ -102,6 +102,8 @@ pub enum Refusal {
     NoRule { dev: String, at: u32 },
     #[error("all 256 rules of {dev} are in use: delete others first")]
     RulesFull { dev: String },
+    #[error("all 16384 places for cgroups of {dev} are taken: detach one with `qlinux link detach {dev} --cgroup PATH` first")]
+    CgroupsFull { dev: String },
     #[error("rule '{given}' is not valid: {why}")]
     Rule { given: String, why: String },
     #[error(
@@ -141,7 +143,11 @@ impl Refusal {
             Version { .. } => Errno::EPROTO,
             NoBpfQdisc { .. } | NoTrace { .. } => Errno::EOPNOTSUPP,
             NotInstalled { .. } => Errno::EIO,
-            NoHandle | TreeFull { .. } | QueuesFull { .. } | RulesFull { .. } => Errno::ENOSPC,
+            NoHandle
+            | TreeFull { .. }
+            | QueuesFull { .. }
+            | RulesFull { .. }
+            | CgroupsFull { .. } => Errno::ENOSPC,
             NoLink { .. }
             | NoClass { .. }
             | NoParent { .. }

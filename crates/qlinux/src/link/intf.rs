@@ -121,16 +121,19 @@ impl Counts {
     };
 }
 
-impl State {
-    /// Packets that came to no queue, as a change of the tree took too long.
-    pub fn refused(&self) -> Counts {
-        Counts {
-            enqueued: self.unlocked,
-            enqueued_bytes: self.unlocked_bytes,
-            refused: self.unlocked,
-            refused_bytes: self.unlocked_bytes,
+impl CtlLink {
+    /// What became of packets of no queue that is there: those of queues that were removed, and those that came
+    /// to none, as a change of the tree took too long.
+    pub fn elsewhere(&self) -> Counts {
+        let mut counts = self.gone;
+        counts += Counts {
+            enqueued: self.state.unlocked,
+            enqueued_bytes: self.state.unlocked_bytes,
+            refused: self.state.unlocked,
+            refused_bytes: self.state.unlocked_bytes,
             ..Counts::ZERO
-        }
+        };
+        counts
     }
 }
 

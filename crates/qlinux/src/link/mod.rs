@@ -20,11 +20,11 @@ mod value;
 
 pub use error::Refusal;
 pub use names::{Node, Queue, QueueName, Tree};
-pub use ops::{Limits, Link, Who};
+pub use ops::{check_frame, Limits, Link, Who};
 pub use rule::{parse_mark, Address, Match, Ports, Rule, RULES_LAST};
 pub use running::{sid, Constants, Running};
 pub use show::{Row, Shown};
-pub use up::{down, gso_max_of, list, up, Before, Ended, Options, State, Status};
+pub use up::{down, gso_max_of, list, up, Before, Ended, Options, Share, State, Status};
 pub use value::{bits_per_second, Codel, Discipline, Rate};
 
 /// Level of the socket option that attaches a socket to a queue.

@@ -61,10 +61,12 @@ pub enum QueueName {
     Named(String),
 }
 
+/// A queue's id is its place, and a multiple of this that tells it from earlier ones there.
+const PLACES: u32 = 4096;
 /// Longest name of a class or queue, in bytes.
 const NAME_MAX: usize = intf::NAME - 1;
 
-/// Checks a name of a queue.
+/// Checks the name of a class or queue.
 pub fn check_name(name: &str) -> Result<(), Refusal> {
     let refuse = |why| {
         Err(Refusal::QueueName {
@@ -193,6 +195,11 @@ impl Tree {
     /// Queues attached to a class.
     pub fn queues_of(&self, number: u32) -> impl Iterator<Item = &Queue> {
         self.queues.iter().filter(move |q| q.leaf == Some(number))
+    }
+
+    /// The queue at that place of the kernel's table.
+    pub fn queue_by_number(&self, number: u32) -> Option<&Queue> {
+        self.queues.iter().find(|q| q.id % PLACES == number)
     }
 
     /// The queue of that name.

@@ -178,7 +178,7 @@ impl Link {
     fn sweep_cgroups(&self) -> Result<()> {
         let fs = Hierarchy::discover()?;
         for (id, _) in self.running.cgroups()? {
-            if fs.path_of(id).is_none() {
+            if fs.is_gone(id) {
                 let _ = self.running.set_cgroup(id, 0)?;
             }
         }
@@ -458,18 +458,12 @@ impl Link {
         if rate.is_some() || overhead.is_some() || least.is_some() {
             let now = self.running.look()?;
             let (overhead, least) = (overhead.unwrap_or(now.overhead), least.unwrap_or(now.least));
-            if overhead > 1024 || least > 2048 {
-                return Err(Refusal::Range {
-                    what: "overhead or least packet size",
-                    given: format!("{overhead} or {least}"),
-                    range: "at most 1024 and 2048 bytes",
-                }
-                .into());
-            }
+            check_frame(overhead, least)?;
             let then = Rate::from_bytes(now.rate);
             let rate = rate.unwrap_or(then);
-            self.running.set_rate(rate, overhead, least)?;
+            // What the kernel may refuse comes first.
             self.follow_rate(then, rate)?;
+            self.running.set_rate(rate, overhead, least)?;
         }
         codel.map_or(Ok(()), |codel| self.running.set_codel(codel))
     }
@@ -506,9 +500,26 @@ impl Link {
         let fs = Hierarchy::discover()?;
         fs.require(cgroup)?;
         let id = self.tree()?.queue(name)?.id;
-        self.running
-            .set_cgroup(fs.id(cgroup)?, id)?
-            .map_err(|errno| self.unexpected(cgroup.as_str(), errno))
+        let cgroup_id = fs.id(cgroup)?;
+        let mut attached = self.running.set_cgroup(cgroup_id, id)?;
+        if attached == Err(Errno::E2BIG) {
+            self.sweep_cgroups()?;
+            attached = self.running.set_cgroup(cgroup_id, id)?;
+        }
+        attached.map_err(|errno| match errno {
+            Errno::E2BIG => Refusal::CgroupsFull { dev: self.dev() }.into(),
+            errno => self.unexpected(cgroup.as_str(), errno),
+        })
+    }
+
+    /// The queue that sockets of the cgroup itself are sent to.
+    pub fn queue_of_cgroup(&self, cgroup: &ClassPath) -> Result<Option<QueueName>> {
+        let id = Hierarchy::discover()?.id(cgroup)?;
+        let cgroups = self.running.cgroups()?;
+        let number = cgroups.iter().find(|(of, _)| *of == id).map(|(_, n)| *n);
+        let tree = self.tree()?;
+        let queue = number.and_then(|number| tree.queue_by_number(number));
+        Ok(queue.and_then(|queue| tree.name(queue).parse().ok()))
     }
 
     /// They do not any more.
@@ -606,6 +617,23 @@ impl std::fmt::Display for Who {
             Who::User(uid) => write!(f, "user {uid}"),
             Who::Cgroup(path) => write!(f, "cgroup {path}"),
         }
+    }
+}
+
+/// What a packet may take on the line besides itself, and at least, in bytes.
+pub fn check_frame(overhead: u32, least: u32) -> Result<()> {
+    let refuse = |what, given: u32, range| {
+        Err(Refusal::Range {
+            what,
+            given: given.to_string(),
+            range,
+        }
+        .into())
+    };
+    match (overhead, least) {
+        (1025.., _) => refuse("overhead", overhead, "0 to 1024 bytes"),
+        (_, 2049..) => refuse("least packet size", least, "0 to 2048 bytes"),
+        _ => Ok(()),
     }
 }
 

@@ -97,6 +97,14 @@ impl Pins {
         folder().join(name)
     }
 
+    /// The pins of the one that is being replaced.
+    pub fn replaced(&self) -> Pins {
+        Pins {
+            folder: self.aside(),
+            ..self.clone()
+        }
+    }
+
     /// Makes room for another with the same name.
     pub fn set_aside(&self) -> Result<()> {
         self.drop_aside()?;

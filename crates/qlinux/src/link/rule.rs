@@ -269,6 +269,16 @@ pub fn parse_mark(text: &str) -> Result<(u32, u32), Refusal> {
 impl Rule {
     /// Refuses what no packet can match.
     pub fn check(self) -> Result<Rule, Refusal> {
+        // Those that the kernel's side reads ports of (core/rules.h).
+        const WITH_PORTS: [u16; 5] = [6, 17, 33, 132, 136];
+        let ports = self.sport.is_some() || self.dport.is_some();
+        let portless = self
+            .protocol
+            .is_some_and(|p| !WITH_PORTS.contains(&p.number()));
+        if ports && portless {
+            let why = "its protocol has no ports: name tcp, udp, udplite, dccp or sctp";
+            return Err(refuse(&self.to_string(), why));
+        }
         match (self.from, self.to) {
             (Some(from), Some(to)) if from.family() != to.family() => Err(refuse(
                 &self.to_string(),
@@ -389,6 +399,12 @@ mod tests {
             ..Rule::default()
         };
         assert!(mixed.check().is_err());
+        let portless = Rule {
+            protocol: Some(Match::Protocol(1)),
+            dport: Some("80".parse().unwrap()),
+            ..Rule::default()
+        };
+        assert!(portless.check().is_err());
     }
 
     proptest! {

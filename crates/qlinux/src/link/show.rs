@@ -148,8 +148,7 @@ impl Link {
         let seconds = (after.time_ns.saturating_sub(before.time_ns)).max(1) as f64 / 1e9;
         let rate_bits = (link.rate > 0).then_some(link.rate as f64 * 8.0);
         let tree = &after.tree;
-        let mut counts = link.gone;
-        counts += link.state.refused();
+        let mut counts = link.elsewhere();
         // Each queue was read in one piece; the link's own number of packets is of another moment.
         let mut packets = 0;
         for queue in &tree.queues {
@@ -241,7 +240,7 @@ impl Link {
             .cgroups()?
             .into_iter()
             .map(|(id, number)| {
-                let queue = tree.queues.iter().find(|q| q.id % 4096 == number);
+                let queue = tree.queue_by_number(number);
                 let queue = queue.map_or_else(|| format!("#{number}"), |q| tree.name(q));
                 (path_text(&fs, id), queue)
             })

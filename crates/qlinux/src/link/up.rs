@@ -2,14 +2,15 @@
 //! Putting the packet scheduler on an interface, and taking it off.
 
 use super::intf::CtlLink;
-use super::names::Tree;
+use super::names::{check_name, Tree};
 use super::object::{self, Settings};
+use super::ops::check_frame;
 use super::pins::{self, netns_cookie, Pins};
 use super::running::{self, Running};
 use super::{intf, Codel, Discipline, Rate, Refusal};
 use crate::netlink::{self, Device, Saved};
 use crate::undo::Undo;
-use crate::{bpf, cgroup::Hierarchy, check, Error, Lock, Result, Weight};
+use crate::{bpf, cgroup::Hierarchy, check, ClassPath, Error, Lock, Result, Weight};
 use libbpf_rs::{MapCore, MapFlags, MapType, Object};
 use std::io::ErrorKind;
 use std::time::SystemTime;
@@ -37,6 +38,55 @@ pub struct Options {
     pub trace_bytes: Option<u64>,
     /// Take the place of a foreign queueing discipline, or of an H-SFQ, which loses its tree.
     pub replace: bool,
+    /// The first tree; `None`: the root with one FIFO leaf, `/default`, as in QLinux, section 3.3.
+    pub share: Option<Share>,
+}
+
+/// A tree of leaves below the root, there before the first packet comes.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// Names and weights. What nothing else is said of goes to `/rest`, if that is one of them, else to `/default`,
+    /// of weight 1 unless it is one of them.
+    pub classes: Vec<(ClassPath, Weight)>,
+    /// The leaf scheduler of each.
+    pub leaf: Discipline,
+}
+
+impl Share {
+    /// The class of packets that nothing is said of, if it can be one.
+    const REST: &str = "rest";
+
+    fn check(&self) -> Result<()> {
+        if self.leaf == Discipline::None {
+            let why = "classes of a shared link hold queues: give --leaf fifo, sfq or fq";
+            return Err(Refusal::Usage(why.into()).into());
+        }
+        for (i, (path, _)) in self.classes.iter().enumerate() {
+            check_name(path.name())?;
+            let twice = self.classes[..i].iter().any(|(other, _)| other == path);
+            if twice || path.components().count() != 1 {
+                let why = format!(
+                    "'{}' is below another, or is named twice: write each class and its weight once, like web=3",
+                    path.name()
+                );
+                return Err(Refusal::Usage(why).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// All classes, and the name of the one for what nothing is said of.
+    fn leaves(&self) -> Result<(Vec<(&str, Weight)>, &str)> {
+        let mut all: Vec<_> = self.classes.iter().map(|(p, w)| (p.name(), *w)).collect();
+        let has = |name: &str| self.classes.iter().any(|(path, _)| path.name() == name);
+        if has(Share::REST) {
+            return Ok((all, Share::REST));
+        }
+        if !has(Tree::DEFAULT) {
+            all.push((Tree::DEFAULT, Weight::new(1)?));
+        }
+        Ok((all, Tree::DEFAULT))
+    }
 }
 
 /// Whether the interface is scheduled.
@@ -172,6 +222,8 @@ pub fn up(dev: &str, options: &Options) -> Result<()> {
     let _lock = Lock::take()?;
     let device = netlink::device(dev)?;
     let pins = Pins::new(netns_cookie()?, device.index);
+    recover(&device, &pins)?;
+    let device = unbound(&device, &pins)?;
     let mut undo = Undo::new();
     let before = make_room(&device, &pins, options.replace)?;
     undo.push(|| {
@@ -209,28 +261,58 @@ fn not_installed(dev: &str, why: &dyn std::fmt::Display) -> Refusal {
 }
 
 fn check_options(options: &Options) -> Result<()> {
-    let range = |what, given: u64, most: u64, range| match given {
-        g if g <= most => Ok(()),
-        _ => Err(Refusal::Range {
-            what,
-            given: given.to_string(),
-            range,
-        }),
-    };
-    range("overhead", options.overhead.into(), 1024, "0 to 1024 bytes")?;
-    range(
-        "least packet size",
-        options.least.into(),
-        2048,
-        "0 to 2048 bytes",
-    )?;
-    range(
-        "trace size",
-        options.trace_bytes.unwrap_or(0),
-        1 << 30,
-        "4K to 1G",
-    )?;
-    Ok(())
+    check_frame(options.overhead, options.least)?;
+    match options.trace_bytes {
+        Some(bytes @ 1073741825..) => Err(Refusal::Range {
+            what: "trace size",
+            given: bytes.to_string(),
+            range: "4K to 1G",
+        }
+        .into()),
+        _ => options.share.as_ref().map_or(Ok(()), Share::check),
+    }
+}
+
+/// A command that was replacing the link's H-SFQ was killed: the one that is installed counts.
+fn recover(device: &Device, pins: &Pins) -> Result<()> {
+    let old = pins.replaced();
+    match Running::open(old.clone(), &device.name) {
+        Ok(running) if installed(device.index, running.constants.major)? => {
+            pins.clear()?;
+            netlink::bound_gso_as(&before(&running, device)?)?;
+            pins.bring_back()
+        }
+        Ok(_) => pins.drop_aside(),
+        Err(e) if old.exist() => match old.path(pins::RODATA).exists() {
+            true => Err(e),
+            false => pins.drop_aside(),
+        },
+        Err(_) => Ok(()),
+    }
+}
+
+/// The interface as it was before that link.
+fn before(running: &Running, now: &Device) -> Result<Device> {
+    Ok(Before::from_bytes(&running.before()?)?.device(now))
+}
+
+/// Of a link that somebody else took off the interface, the bound of large packets has stayed.
+fn unbound(device: &Device, pins: &Pins) -> Result<Device> {
+    if let Some(running) = pinned(pins, &device.name)? {
+        if !installed(device.index, running.constants.major)? {
+            netlink::bound_gso_as(&before(&running, device)?)?;
+            return netlink::device_by_index(device.index);
+        }
+    }
+    Ok(device.clone())
+}
+
+/// Through pins that are whole; `None`: there are none, or only remains of an interrupted command.
+fn pinned(pins: &Pins, dev: &str) -> Result<Option<Running>> {
+    if !pins.path(pins::RODATA).exists() || !pins.path(pins::BEFORE).exists() {
+        return Ok(None);
+    }
+    Running::open(pins.clone(), dev).map(Some)
 }
 
 /// Ends or refuses what is there. Returns what to put back one day.
@@ -242,7 +324,7 @@ fn make_room(device: &Device, pins: &Pins, replace: bool) -> Result<Before> {
         .into());
     }
     let dev = &device.name;
-    if let Ok(running) = Running::open(pins.clone(), dev) {
+    if let Some(running) = pinned(pins, dev)? {
         if installed(device.index, running.constants.major)? {
             if !replace {
                 return Err(Refusal::AlreadyUp { dev: dev.clone() }.into());
@@ -367,18 +449,27 @@ fn pin(mut object: Object, pins: &Pins, before: &[u8]) -> Result<Object> {
     Ok(object)
 }
 
-/// The paper's tree: the root with one FIFO leaf.
+/// The tree, before any packet comes.
 fn configure(pins: &Pins, dev: &str, options: &Options) -> Result<()> {
     let running = Running::open(pins.clone(), dev)?;
     running.look()?;
     let failed = |errno| not_installed(dev, &format!("its tree could not be made ({errno})"));
-    let weight = Weight::DEFAULT;
-    let leaf = running
-        .mknod(Tree::DEFAULT, Tree::ROOT, weight, Discipline::Fifo)?
-        .map_err(failed)?;
-    let queue = running.createq("", weight)?.map_err(failed)?;
-    running.attachq(queue, leaf)?.map_err(failed)?;
-    running.set_default(queue)?;
+    let alone = (vec![(Tree::DEFAULT, Weight::DEFAULT)], Tree::DEFAULT);
+    let (leaves, rest) = match &options.share {
+        Some(share) => share.leaves()?,
+        None => alone,
+    };
+    let leaf = options.share.as_ref().map_or(Discipline::Fifo, |s| s.leaf);
+    for (name, weight) in leaves {
+        let node = running
+            .mknod(name, Tree::ROOT, weight, leaf)?
+            .map_err(failed)?;
+        let queue = running.createq("", Weight::DEFAULT)?.map_err(failed)?;
+        running.attachq(queue, node)?.map_err(failed)?;
+        if name == rest {
+            running.set_default(queue)?;
+        }
+    }
     running.set_rate(options.rate, options.overhead, options.least)?;
     running.set_codel(options.codel)
 }
@@ -405,22 +496,26 @@ fn attach_sockets(object: &mut Object, pins: &Pins) -> Result<()> {
 pub fn down(dev: &str) -> Result<Ended> {
     let _lock = Lock::take()?;
     let netns = netns_cookie()?;
-    let Ok(device) = netlink::device(dev) else {
-        return clear_gone(netns, dev);
+    let device = match netlink::device(dev) {
+        Err(Error::NoDevice { .. }) => return clear_gone(netns, dev),
+        other => other?,
     };
     let pins = Pins::new(netns, device.index);
+    recover(&device, &pins)?;
     if !pins.exist() {
         return Err(Refusal::Down { dev: dev.into() }.into());
     }
-    let Ok(running) = Running::open(pins.clone(), dev) else {
+    let Some(running) = pinned(&pins, dev)? else {
         pins.clear_all()?;
         return Ok(Ended::Leftovers);
     };
     let ours = installed(device.index, running.constants.major)?;
     let root = netlink::root_qdisc(device.index)?;
     let foreign = !ours && root.is_some_and(|q| !q.default);
-    if !foreign {
-        let before = Before::from_bytes(&running.before()?)?;
+    let before = Before::from_bytes(&running.before()?)?;
+    if foreign {
+        netlink::bound_gso_as(&before.device(&device))?;
+    } else {
         if ours {
             netlink::delete_root(device.index)?;
         }
@@ -436,7 +531,8 @@ pub fn down(dev: &str) -> Result<Ended> {
 fn clear_gone(netns: u64, dev: &str) -> Result<Ended> {
     for pins in Pins::all()?.into_iter().filter(|pins| pins.netns == netns) {
         let named = Running::open(pins.clone(), dev).is_ok_and(|r| r.constants.device == dev);
-        if named && netlink::device_by_index(pins.index).is_err() {
+        let device = netlink::device_by_index(pins.index);
+        if named && matches!(device, Err(Error::NoDevice { .. })) {
             pins.clear_all()?;
             return Ok(Ended::Gone);
         }
@@ -488,16 +584,25 @@ fn status(pins: &Pins) -> Result<Status> {
         _ => None,
     };
     let exists = look.is_none_or(|l| l.state.qdisc != 0);
-    let device = netlink::device_by_index(pins.index).ok().filter(|_| here);
+    let device = match netlink::device_by_index(pins.index) {
+        _ if !here => None,
+        Err(Error::NoDevice { .. }) => None,
+        other => Some(other?),
+    };
     let state = match (here, &device) {
         (true, None) => State::Gone,
         (false, _) if !exists => State::Gone,
         (true, _) if !installed(pins.index, constants.major)? => State::Replaced,
         _ => State::Up,
     };
-    let mut counts = look.map(|l| l.gone).unwrap_or_default();
+    let mut counts = look.map(|l| l.elsewhere()).unwrap_or_default();
+    let mut packets = 0;
     if look.is_some() {
-        running.queues()?.iter().for_each(|q| counts += q.counts);
+        // Each queue is read in one piece.
+        for queue in running.queues()? {
+            counts += queue.counts;
+            packets += queue.packets;
+        }
     }
     Ok(Status {
         device: device.map_or_else(|| constants.device.clone(), |d| d.name),
@@ -508,7 +613,7 @@ fn status(pins: &Pins) -> Result<Status> {
         interface: constants.version,
         rate_bytes: look.map(|l: CtlLink| l.rate).filter(|rate| *rate > 0),
         trace: constants.trace,
-        packets: look.map_or(0, |l| l.packets),
+        packets,
         counts,
     })
 }
