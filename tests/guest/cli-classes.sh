@@ -95,7 +95,7 @@ check link qlinux link share d0 web=1 rest=1 --rate 10mbit
 check prog qlinux class add /prog
 check attach qlinux link attach d0 /web --cgroup /prog
 refused run-none 1 'did not start' qlinux run /prog --link d0:/rest -- nosuchprogram
-refused run-half 1 'nosuch does not exist' qlinux run /prog --link d0:/rest --link d0:/nosuch -- true
+refused run-half 1 '/nosuch of d0 does not exist' qlinux run /prog --link d0:/rest --link d0:/nosuch -- true
 like run-as-before "$(qlinux link show d0 --interval 0.01)" '/prog -> /web'
 check run-there qlinux run /prog --link d0:/rest -- true
 like run-stays "$(qlinux link show d0 --interval 0.01)" '/prog -> /rest'
