@@ -8,11 +8,13 @@ fn main() {
     let core = Path::new(&manifest).join("../../core");
 
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/shim_cello.c");
     println!("cargo::rerun-if-changed=src/shim_link.c");
     println!("cargo::rerun-if-changed=src/shim_rules.c");
     println!("cargo::rerun-if-changed={}", core.display());
     cc::Build::new()
         .file("src/shim.c")
+        .file("src/shim_cello.c")
         .file("src/shim_link.c")
         .file("src/shim_rules.c")
         .include(&core)

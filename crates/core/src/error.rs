@@ -45,6 +45,12 @@ pub enum Error {
     /// `ELOOP`
     #[error("node {0} is at the greatest depth, 64; create the node higher up")]
     TooDeep(NodeId),
+    /// `ERANGE`, `EINVAL`: a disk's classes.
+    #[error("weights {0:?} are out of range; choose each from 0 to 10000, and one above 0")]
+    DiskWeights([u32; 3]),
+    /// `ERANGE`
+    #[error("a round of {0} ns is out of range; choose one from 1 ms to 10 s")]
+    Round(u64),
     /// `ENOENT`: a queue of packets.
     #[error("queue {0} does not exist; name one that createq returned and rmq did not take back")]
     NoSuchQueue(u32),
@@ -92,6 +98,8 @@ impl Error {
             | Error::ThreadState { .. } => 22,
             Error::NoSpace(_) | Error::NoQueue | Error::RulesFull => 28,
             Error::Weight(_)
+            | Error::DiskWeights(_)
+            | Error::Round(_)
             | Error::Reservation
             | Error::Priority(_)
             | Error::Budget

@@ -12,6 +12,8 @@
 //! | [`readjust`] | entitlements where a child cannot use all that its weight gives it |
 //! | [`lend`] | weight lent to the holder of what a thread waits for |
 //! | [`link`] | the packets of an interface in such a tree |
+//! | [`cello`] | the requests of a disk, in classes with rounds of disk time |
+//! | [`disk`] | what a disk takes for a request: seeks, turns and zones |
 //! | [`rules`] | which queue a packet goes to, by its headers |
 //! | [`sim`] | a discrete-event simulator driven by workload files |
 //! | [`waits`] | how long threads waited, as a histogram |
@@ -34,6 +36,8 @@
 //! ```
 
 pub mod bounds;
+pub mod cello;
+pub mod disk;
 pub mod engine;
 mod error;
 #[doc(hidden)]

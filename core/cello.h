@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * cello.h - Cello, a disk scheduler of two levels
+ *
+ * Shenoy and Vin, SIGMETRICS'98; QLinux, section 2.4 and figure 4. Requests wait in pending
+ * queues, one for each class, and go from there to one scheduled queue, which the disk
+ * serves from its head:
+ *
+ *   cello_add    a request comes: to its class's pending queue
+ *   cello_next   the class-independent scheduler moves requests to the scheduled queue, the
+ *                class-specific ones say where in it; its head goes to the disk
+ *   cello_done   a request was served: what it took is known
+ *
+ * Class-independent. In a round of length P a class of weight w may use P w / sum w of the
+ * disk's time. It uses what the scheduled queue is estimated to grow by for its requests,
+ * reconciled with what they took. A round ends when every class that has requests, waiting
+ * or at the disk, has used its share: what the others leave goes to those by weight, and
+ * earns the others no credit. Who used more, by a long request or a wrong estimate, begins
+ * the next round with the difference. A class of weight 0 is served when no other has requests.
+ *
+ *   P = 100 ms, interactive 1, throughput-intensive 4, soft real-time 0; requests of 10 ms:
+ *   2 of the first class and 8 of the second to a round. Alone, either has the disk.
+ *
+ * The groups (cgroups) of a class share its part in the same way, in rounds of the class's own.
+ *
+ * Class-specific, the place in the scheduled queue:
+ *
+ *   soft real-time         by deadline; of equal ones in order of sectors. Before requests of
+ *                          other classes as far as it must to be in time, and no further
+ *   interactive            by slack stealing: as early as no real-time request is late for it,
+ *                          among the interactive ones where the disk is on its way there. A
+ *                          class that waits for its next share anyway is served on the way
+ *   throughput-intensive   where the disk is on its way there, or at the tail
+ *
+ * On its way: where the queue's estimated time grows least, which is what SCAN order by sectors
+ * stands for on a disk that seeks.
+ *
+ * Non-goals: what has no class does not come here; merging and flushes are the block layer's.
+ * The caller serialises calls, owns the memory of requests and groups, and tells the time.
+ */
+#ifndef QLINUX_CORE_CELLO_H
+#define QLINUX_CORE_CELLO_H
+
+#include "disktime.h"
+#include "port.h"
+
+enum cello_class_id {
+	CELLO_INTERACTIVE = 0,
+	CELLO_THROUGHPUT = 1,
+	CELLO_REALTIME = 2,
+	CELLO_CLASSES = 3,
+};
+
+enum {
+	CELLO_WEIGHT_MAX = 10000,
+	CELLO_WEIGHT_DEFAULT = 100,
+	/* The scheduled queue is searched for each request that comes to it. */
+	CELLO_SCHEDULED_MAX = 128,
+};
+
+#define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
+#define CELLO_ROUND_MAX_NS     10000000000ULL /* 10 s */
+#define CELLO_ROUND_DEFAULT_NS 100000000ULL   /* 100 ms */
+
+/* A ring; of an empty one both lead to itself. */
+struct cello_link {
+	struct cello_link *next, *prev;
+};
+
+struct cello_group;
+
+struct cello_request {
+	struct cello_link link; /* in its group's pending or in the scheduled queue; first */
+	struct cello_group *group;
+	u64 sector;
+	u64 from; /* where the request before it ended, when it went to the disk */
+	u32 sectors;
+	u32 way;         /* 0 it reads, 1 it writes */
+	u64 deadline_ns; /* of the real-time class: absolute */
+	u64 arrived_ns;
+	u64 issued_ns;   /* it went to the disk */
+	u64 estimate_ns; /* of its service, from where the one before it ends */
+	u64 charged_ns;  /* that its class and group were charged for it */
+	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
+	u64 error_ns;    /* real-time: what its estimated end may be off by */
+	bool scheduled;  /* it is in the scheduled queue */
+	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
+};
+
+/* What a class may use of a round, or a group of its class's. */
+struct cello_part {
+	u32 weight;
+	u32 present;   /* its requests: pending, scheduled and at the disk */
+	s64 used_ns;   /* of its share; below 0: of the last round's, which it was charged too much
+			  for */
+	u64 served_ns; /* measured, since the beginning */
+	u64 served;    /* requests */
+};
+
+/* The requests of a cgroup in a class. */
+struct cello_group {
+	struct cello_link link; /* among the groups of its class that have requests; first */
+	struct cello_link pending;
+	struct cello_part part;
+	u32 class_id;
+	u32 waiting; /* pending */
+	u64 rounds;  /* of its class's, when it last had requests */
+};
+
+struct cello_class {
+	struct cello_link groups; /* that have requests, in turn */
+	struct cello_part part;
+	u32 waiting; /* pending */
+	u32 weights; /* of its groups that have requests */
+	u64 rounds;  /* among its groups */
+	bool greedy; /* it used its share of the last round, and wanted more */
+	u64 late;    /* real-time requests served after their deadline */
+	u64 broken;  /* of those, promised to be in time, and late by more than the error */
+};
+
+struct cello {
+	struct cello_class class[CELLO_CLASSES];
+	struct cello_link scheduled;
+	u32 queued;    /* in the scheduled queue */
+	u32 waiting;   /* pending, of all classes */
+	u32 in_flight; /* at the disk */
+	u32 flight_max;
+	u32 weights; /* of the classes */
+	u64 round_ns;
+	u64 rounds;
+	u64 head;    /* where the last request that was issued ends */
+	u64 free_ns; /* the disk is estimated to be done with what is in flight */
+	u64 done_ns; /* when it last was done with a request */
+	struct disktime time;
+};
+
+/* ---- rings ------------------------------------------------------------- */
+
+CORE_FN void cello_ring(struct cello_link *at)
+{
+	at->next = at->prev = at;
+}
+
+CORE_FN bool cello_empty(const struct cello_link *at)
+{
+	return at->next == at;
+}
+
+CORE_FN void cello_before(struct cello_link *at, struct cello_link *l)
+{
+	l->next = at;
+	l->prev = at->prev;
+	at->prev->next = l;
+	at->prev = l;
+}
+
+CORE_FN void cello_unlink(struct cello_link *l)
+{
+	l->prev->next = l->next;
+	l->next->prev = l->prev;
+	cello_ring(l);
+}
+
+CORE_FN struct cello_request *cello_at(struct cello_link *l)
+{
+	return (struct cello_request *)l;
+}
+
+/* ---- what requests cost ------------------------------------------------ */
+
+CORE_FN u64 cello_end(const struct cello_request *r)
+{
+	return r->sector + r->sectors;
+}
+
+/* Where the disk will be when it comes to this place. */
+CORE_FN u64 cello_from(const struct cello *c, const struct cello_link *at)
+{
+	return at->prev == &c->scheduled ? c->head
+					 : cello_end((const struct cello_request *)at->prev);
+}
+
+CORE_FN u64 cello_estimate(struct cello *c, u64 from, const struct cello_request *r)
+{
+	struct disktime_of of = {from, r->sector, r->sectors, r->way};
+
+	return disktime_estimate(&c->time, &of);
+}
+
+/* By how much the scheduled queue grows with the request before this place. It may shrink:
+ * then by nothing. */
+CORE_FN u64 cello_growth(struct cello *c, struct cello_link *at, const struct cello_request *r)
+{
+	u64 alone = cello_estimate(c, cello_from(c, at), r), with;
+	struct cello_request *next = cello_at(at);
+
+	if (at == &c->scheduled)
+		return alone;
+	with = alone + cello_estimate(c, cello_end(r), next);
+	return with > next->estimate_ns ? with - next->estimate_ns : 0;
+}
+
+/* The disk is done with what it has, and begins with the scheduled queue. */
+CORE_FN u64 cello_free(const struct cello *c, u64 now_ns)
+{
+	return c->in_flight && c->free_ns > now_ns ? c->free_ns : now_ns;
+}
+
+/* ---- class-specific: a place in the scheduled queue -------------------- */
+
+/*
+ * How much later each request, with all behind it, may be served before one of the real-time
+ * class, of those that are estimated to be in time, is late.
+ */
+CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns), least = ~0ULL;
+	struct cello_link *l;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		struct cello_request *r = cello_at(l);
+
+		at_ns += r->estimate_ns;
+		r->slack_ns = ~0ULL;
+		if (r->group->class_id == CELLO_REALTIME && r->deadline_ns >= at_ns)
+			r->slack_ns = r->deadline_ns - at_ns;
+	}
+	for (l = c->scheduled.prev; l != &c->scheduled; l = l->prev) {
+		struct cello_request *r = cello_at(l);
+
+		least = r->slack_ns < least ? r->slack_ns : least;
+		r->slack_ns = least;
+	}
+}
+
+/* Behind the last request of the class, or where the queue begins. */
+CORE_FN struct cello_link *cello_behind(struct cello *c, u32 class_id)
+{
+	struct cello_link *l = c->scheduled.prev;
+
+	while (l != &c->scheduled && cello_at(l)->group->class_id != class_id)
+		l = l->prev;
+	return l->next;
+}
+
+/*
+ * Of the places up to `end` the one where the queue grows least, if no real-time request is
+ * late for it; else the first behind. What lies on the disk's way is served on its way: SCAN
+ * order, by the disk's own times.
+ */
+CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_request *r,
+					  struct cello_link *end, u64 now_ns)
+{
+	struct cello_link *l = c->scheduled.next, *place = &c->scheduled;
+	u64 least = ~0ULL;
+	bool behind = false;
+
+	cello_slacks(c, now_ns);
+	for (;; l = l->next) {
+		u64 growth = cello_growth(c, l, r);
+		u64 slack = l == &c->scheduled ? ~0ULL : cello_at(l)->slack_ns;
+
+		if (growth < least && growth <= slack) {
+			least = growth;
+			place = l;
+		}
+		behind |= l == end;
+		if (l == &c->scheduled || (behind && least != ~0ULL))
+			return place;
+	}
+}
+
+/* Where the requests end that no other class's lie behind. */
+CORE_FN struct cello_link *cello_tail(struct cello *c)
+{
+	struct cello_link *l = &c->scheduled;
+
+	while (l->prev != &c->scheduled && cello_at(l->prev)->group->class_id == CELLO_THROUGHPUT)
+		l = l->prev;
+	return l;
+}
+
+/* Among real-time requests: by deadline, of equal ones in order of sectors. */
+CORE_FN bool cello_sooner(const struct cello_request *a, const struct cello_request *b)
+{
+	if (a->deadline_ns != b->deadline_ns)
+		return a->deadline_ns < b->deadline_ns;
+	return a->sector < b->sector;
+}
+
+/* By deadline; before those of other classes only as far as it must to be in time. */
+CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_request *r,
+						u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns);
+	struct cello_link *l = c->scheduled.next, *place = l, *tail = cello_tail(c);
+
+	for (; l != tail; l = l->next) {
+		struct cello_request *next = cello_at(l);
+		bool realtime = next->group->class_id == CELLO_REALTIME;
+
+		if (realtime && cello_sooner(r, next))
+			break;
+		at_ns += next->estimate_ns;
+		if (realtime || at_ns + cello_estimate(c, cello_end(next), r) <= r->deadline_ns)
+			place = l->next;
+	}
+	return place;
+}
+
+CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	switch (r->group->class_id) {
+	case CELLO_REALTIME:
+		return cello_place_realtime(c, r, now_ns);
+	case CELLO_INTERACTIVE:
+		/* To be early gains nothing for a class that waits for its next share anyway. */
+		if (!c->class[CELLO_INTERACTIVE].greedy)
+			return cello_cheapest(c, r, cello_behind(c, CELLO_INTERACTIVE), now_ns);
+		return cello_cheapest(c, r, &c->scheduled, now_ns);
+	default:
+		return cello_cheapest(c, r, &c->scheduled, now_ns);
+	}
+}
+
+/* The requests behind it that are late now are promised no more, nor is it if it is late. */
+CORE_FN void cello_promise(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns);
+	struct cello_link *l;
+
+	u32 before = c->in_flight;
+
+	r->promised = r->group->class_id == CELLO_REALTIME;
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		struct cello_request *next = cello_at(l);
+		u64 error_ns = disktime_error(&c->time, ++before);
+
+		at_ns += next->estimate_ns;
+		if (at_ns > next->deadline_ns)
+			next->promised = false;
+		if (next->error_ns < error_ns)
+			next->error_ns = error_ns;
+	}
+}
+
+/* ---- class-independent: shares of a round ------------------------------ */
+
+CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
+{
+	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
+}
+
+/* At least 1, or a group of little weight would never be served. */
+CORE_FN u64 cello_group_share(const struct cello *c, const struct cello_class *k,
+			      const struct cello_group *g)
+{
+	u64 all = k->part.weight ? cello_share(c, k) : c->round_ns;
+	u64 share = k->weights ? all * g->part.weight / k->weights : all;
+
+	return share ? share : 1;
+}
+
+CORE_FN bool cello_left(const struct cello_part *p, u64 share_ns)
+{
+	return p->used_ns < (s64)share_ns;
+}
+
+/* Rounds until the part has something left, if it has nothing now. */
+CORE_FN u64 cello_rounds(const struct cello_part *p, u64 share_ns)
+{
+	return cello_left(p, share_ns) ? 0 : (u64)(p->used_ns - (s64)share_ns) / share_ns + 1;
+}
+
+/* What nobody used earns no credit. */
+CORE_FN void cello_forget(struct cello_part *p, u64 share_ns, u64 rounds)
+{
+	s64 most = p->used_ns / (s64)share_ns + 1;
+
+	p->used_ns -= (s64)share_ns * ((s64)rounds < most ? (s64)rounds : most);
+	if (p->used_ns < 0)
+		p->used_ns = 0;
+}
+
+/*
+ * The group of the class whose request is next, or none. Each with requests has used its
+ * share: then a round of the class's groups has ended. Who has only requests that were
+ * scheduled already is waited for.
+ */
+CORE_FN struct cello_group *cello_turn(struct cello *c, struct cello_class *k)
+{
+	u64 rounds = ~0ULL, share;
+	struct cello_link *l;
+
+	for (l = k->groups.next; l != &k->groups; l = l->next) {
+		struct cello_group *g = (struct cello_group *)l;
+		u64 until = cello_rounds(&g->part, cello_group_share(c, k, g));
+
+		if (!until && g->waiting)
+			return g;
+		rounds = until < rounds ? until : rounds;
+	}
+	if (!rounds || cello_empty(&k->groups))
+		return 0;
+	k->rounds += rounds;
+	for (l = k->groups.next; l != &k->groups; l = l->next) {
+		struct cello_group *g = (struct cello_group *)l;
+
+		share = cello_group_share(c, k, g);
+		g->part.used_ns -= (s64)(share * rounds);
+	}
+	for (l = k->groups.next; l != &k->groups; l = l->next) {
+		struct cello_group *g = (struct cello_group *)l;
+
+		if (g->waiting && cello_left(&g->part, cello_group_share(c, k, g)))
+			return g;
+	}
+	return 0;
+}
+
+/* Every class with requests has used its share, and what was scheduled has gone to the disk. */
+CORE_FN void cello_round(struct cello *c, u64 rounds)
+{
+	u32 i;
+
+	c->rounds += rounds;
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[i];
+		u64 share = cello_share(c, k);
+
+		k->greedy = k->waiting;
+		if (!share)
+			k->part.used_ns = 0;
+		else if (k->part.present)
+			k->part.used_ns -= (s64)(share * rounds);
+		else
+			cello_forget(&k->part, share, rounds);
+	}
+}
+
+/*
+ * The group whose request is scheduled next, or none. Real-time requests come first, to be
+ * known to those that steal slack; throughput-intensive ones last, as their place is the tail.
+ */
+CORE_FN struct cello_group *cello_choose(struct cello *c)
+{
+	static const u32 order[] = {CELLO_REALTIME, CELLO_INTERACTIVE, CELLO_THROUGHPUT};
+	struct cello_group *g, *spare = 0;
+	u64 rounds = ~0ULL;
+	bool some = false; /* class of some weight has requests */
+	u32 i;
+
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[order[i]];
+		u64 share = cello_share(c, k), until = 0;
+
+		if (!k->part.present)
+			continue;
+		some |= share != 0;
+		if (share)
+			until = cello_rounds(&k->part, share);
+		g = k->waiting && !until ? cello_turn(c, k) : 0;
+		if (g && share)
+			return g;
+		if (share && until < rounds)
+			rounds = until;
+		spare = spare ? spare : g;
+	}
+	if (!some)
+		return spare;
+	if (!rounds || c->queued)
+		return 0;
+	cello_round(c, rounds);
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[order[i]];
+		u64 share = cello_share(c, k);
+
+		g = share && k->waiting && cello_left(&k->part, share) ? cello_turn(c, k) : 0;
+		if (g)
+			return g;
+	}
+	return 0;
+}
+
+CORE_FN void cello_charge(struct cello_request *r, struct cello_class *k, u64 ns)
+{
+	s64 more = (s64)ns - (s64)r->charged_ns;
+
+	r->charged_ns = ns;
+	r->group->part.used_ns += more;
+	k->part.used_ns += more;
+}
+
+/* The request goes from its group's pending queue to its place in the scheduled queue. */
+CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	struct cello_group *g = r->group;
+	struct cello_class *k = &c->class[g->class_id];
+	struct cello_link *at = cello_place(c, r, now_ns);
+
+	cello_unlink(&r->link);
+	g->waiting--;
+	k->waiting--;
+	c->waiting--;
+	cello_charge(r, k, cello_growth(c, at, r));
+	r->estimate_ns = cello_estimate(c, cello_from(c, at), r);
+	cello_before(at, &r->link);
+	r->scheduled = true;
+	c->queued++;
+	if (at != &c->scheduled)
+		cello_at(at)->estimate_ns = cello_estimate(c, cello_end(r), cello_at(at));
+	cello_promise(c, r, now_ns);
+	/* Its group's turn is over. */
+	cello_unlink(&g->link);
+	cello_before(&k->groups, &g->link);
+}
+
+/* Moves what may be moved. */
+CORE_FN void cello_fill(struct cello *c, u64 now_ns)
+{
+	while (c->waiting && c->queued < CELLO_SCHEDULED_MAX) {
+		struct cello_group *g = cello_choose(c);
+
+		if (!g)
+			return;
+		cello_schedule(c, cello_at(g->pending.next), now_ns);
+	}
+}
+
+/* ---- what the block layer calls ---------------------------------------- */
+
+CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
+{
+	struct cello_class none = {};
+	u32 i;
+
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		c->class[i] = none;
+		c->class[i].part.weight = CELLO_WEIGHT_DEFAULT;
+		cello_ring(&c->class[i].groups);
+	}
+	cello_ring(&c->scheduled);
+	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
+	c->queued = c->waiting = c->in_flight = 0;
+	c->flight_max = 1;
+	c->round_ns = CELLO_ROUND_DEFAULT_NS;
+	c->rounds = c->head = c->free_ns = c->done_ns = 0;
+	disktime_init(&c->time, sectors, turning);
+}
+
+/* Weights of the classes. Returns 0, -CORE_ERANGE, or -CORE_EINVAL: they are all 0. */
+CORE_FN int cello_set_weights(struct cello *c, const u32 *weights)
+{
+	u32 i, sum = 0;
+
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		if (weights[i] > CELLO_WEIGHT_MAX)
+			return -CORE_ERANGE;
+		sum += weights[i];
+	}
+	if (!sum)
+		return -CORE_EINVAL;
+	for (i = 0; i < CELLO_CLASSES; i++)
+		c->class[i].part.weight = weights[i];
+	c->weights = sum;
+	return 0;
+}
+
+/* Length of a round, in nanoseconds. Returns 0 or -CORE_ERANGE. */
+CORE_FN int cello_set_round(struct cello *c, u64 round_ns)
+{
+	if (round_ns < CELLO_ROUND_MIN_NS || round_ns > CELLO_ROUND_MAX_NS)
+		return -CORE_ERANGE;
+	c->round_ns = round_ns;
+	return 0;
+}
+
+/* A cgroup in a class; it has no requests. */
+CORE_FN void cello_group_init(struct cello_group *g, u32 class_id, u32 weight)
+{
+	struct cello_part part = {.weight = weight};
+
+	cello_ring(&g->link);
+	cello_ring(&g->pending);
+	g->part = part;
+	g->class_id = class_id;
+	g->waiting = 0;
+	g->rounds = 0;
+}
+
+/* Returns 0 or -CORE_ERANGE. */
+CORE_FN int cello_group_set_weight(struct cello *c, struct cello_group *g, u32 weight)
+{
+	if (!weight || weight > CELLO_WEIGHT_MAX)
+		return -CORE_ERANGE;
+	if (g->part.present)
+		c->class[g->class_id].weights += weight - g->part.weight;
+	g->part.weight = weight;
+	return 0;
+}
+
+/* A request comes. Sector, sectors, way, deadline and group are set. */
+CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	struct cello_group *g = r->group;
+	struct cello_class *k = &c->class[g->class_id];
+
+	r->arrived_ns = now_ns;
+	r->estimate_ns = r->charged_ns = r->issued_ns = r->slack_ns = r->error_ns = 0;
+	r->scheduled = r->promised = false;
+	if (!g->part.present++) {
+		k->weights += g->part.weight;
+		cello_before(&k->groups, &g->link);
+		cello_forget(&g->part, cello_group_share(c, k, g), k->rounds - g->rounds);
+	}
+	k->part.present++;
+	cello_before(&g->pending, &r->link);
+	g->waiting++;
+	k->waiting++;
+	c->waiting++;
+}
+
+CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
+{
+	struct cello_group *g = r->group;
+	struct cello_class *k = &c->class[g->class_id];
+
+	k->part.present--;
+	if (--g->part.present)
+		return;
+	k->weights -= g->part.weight;
+	cello_unlink(&g->link);
+	g->rounds = k->rounds;
+}
+
+/* Out of the scheduled queue; what comes next is reached from elsewhere now. */
+CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
+{
+	struct cello_link *next = r->link.next;
+
+	cello_unlink(&r->link);
+	r->scheduled = false;
+	c->queued--;
+	if (next != &c->scheduled)
+		cello_at(next)->estimate_ns =
+			cello_estimate(c, cello_from(c, next), cello_at(next));
+}
+
+/* The request that goes to the disk now, or none. */
+CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
+{
+	struct cello_request *r;
+
+	if (c->in_flight >= c->flight_max)
+		return 0;
+	cello_fill(c, now_ns);
+	if (cello_empty(&c->scheduled))
+		return 0;
+	r = cello_at(c->scheduled.next);
+	r->from = c->head;
+	r->estimate_ns = cello_estimate(c, c->head, r);
+	c->head = cello_end(r);
+	cello_unschedule(c, r);
+	r->issued_ns = now_ns;
+	c->free_ns = cello_free(c, now_ns) + r->estimate_ns;
+	c->in_flight++;
+	return r;
+}
+
+/* The disk has served it. */
+CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	struct cello_class *k = &c->class[r->group->class_id];
+	struct disktime_of of = {r->from, r->sector, r->sectors, r->way};
+	u64 since = c->done_ns > r->issued_ns ? c->done_ns : r->issued_ns;
+	u64 took_ns = now_ns > since ? now_ns - since : 0;
+
+	disktime_learn(&c->time, &of, r->estimate_ns, took_ns);
+	cello_charge(r, k, took_ns);
+	k->part.served_ns += took_ns;
+	k->part.served++;
+	r->group->part.served_ns += took_ns;
+	r->group->part.served++;
+	if (r->group->class_id == CELLO_REALTIME && now_ns > r->deadline_ns) {
+		k->late++;
+		k->broken += r->promised && now_ns - r->deadline_ns > r->error_ns;
+	}
+	c->done_ns = now_ns;
+	c->in_flight--;
+	/* What is in flight still was estimated to take until then. */
+	if (!c->in_flight)
+		c->free_ns = now_ns;
+	cello_leave(c, r);
+}
+
+/* It leaves without being served: it was merged into another, or the device goes. */
+CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
+{
+	struct cello_class *k = &c->class[r->group->class_id];
+
+	if (r->scheduled) {
+		cello_unschedule(c, r);
+	} else {
+		cello_unlink(&r->link);
+		r->group->waiting--;
+		k->waiting--;
+		c->waiting--;
+	}
+	cello_charge(r, k, 0);
+	cello_leave(c, r);
+}
+
+/* The disk did not take it: it is no longer in flight, and may be added again. */
+CORE_FN void cello_return(struct cello *c, struct cello_request *r)
+{
+	cello_charge(r, &c->class[r->group->class_id], 0);
+	c->in_flight--;
+	cello_leave(c, r);
+}
+
+/* Others were merged into it. */
+CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u32 sectors)
+{
+	u64 before_ns = r->estimate_ns;
+
+	r->sector = sector;
+	r->sectors = sectors;
+	if (!r->scheduled)
+		return;
+	r->estimate_ns = cello_estimate(c, cello_from(c, &r->link), r);
+	if (r->estimate_ns > before_ns)
+		cello_charge(r, &c->class[r->group->class_id],
+			     r->charged_ns + r->estimate_ns - before_ns);
+	if (r->link.next != &c->scheduled)
+		cello_at(r->link.next)->estimate_ns =
+			cello_estimate(c, cello_end(r), cello_at(r->link.next));
+}
+
+#endif

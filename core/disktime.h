@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * disktime.h - how long a disk will take for a request, learned from what it took
+ *
+ *   time = position(way, distance) + transfer(way, zone) * sectors
+ *
+ * A way is reading or writing. The distance is from the end of the request before to the
+ * begin of this one, forwards or backwards, by powers of two; 0 is what follows at once.
+ * Zones are eighths of the disk: outer ones pass more sectors in a turn. A device without
+ * seeks comes out flat by itself.
+ *
+ * Each measured time moves both terms towards it, in proportion to what they had to do
+ * with it (normalised least mean squares): with n times seen a term moves by 1/n of the
+ * error, down to a floor, so that the first times count at once and later ones as a mean.
+ * A distance that was not seen yet costs what the nearest that was does.
+ *
+ * The error is part of the answer: how far times are from what was said, on average. The
+ * time of several requests in a row is said with disktime_error(): what a turn of the disk
+ * does to one of them is chance, and chances add up as the root of their number.
+ */
+#ifndef QLINUX_CORE_DISKTIME_H
+#define QLINUX_CORE_DISKTIME_H
+
+#include "port.h"
+
+enum {
+	DISKTIME_WAYS = 2,       /* reading, writing */
+	DISKTIME_DISTANCES = 48, /* powers of two of sectors, and contiguous */
+	DISKTIME_ZONES = 8,
+	/* A term moves by at least one part in so many of the error. */
+	DISKTIME_POSITION_FLOOR = 64,
+	DISKTIME_TRANSFER_FLOOR = 512,
+	/* Sectors (64 KB) at which the two terms have equally much to do with the time. */
+	DISKTIME_EVEN = 128,
+};
+
+/* No request takes longer, for all that is learned: a device that was asleep. */
+#define DISKTIME_MAX_NS 4000000000ULL
+
+/* What is said of a disk that nothing is known of. */
+#define DISKTIME_TURNING_NS 8000000ULL
+#define DISKTIME_FLAT_NS    100000ULL
+
+struct disktime_position {
+	u64 ns;
+	u32 seen;
+	u32 pad;
+};
+
+struct disktime_transfer {
+	u64 even_ns; /* for DISKTIME_EVEN sectors */
+	u32 seen;
+	u32 pad;
+};
+
+struct disktime {
+	struct disktime_position position[DISKTIME_WAYS][2]
+					 [DISKTIME_DISTANCES]; /* forwards, backwards */
+	struct disktime_transfer transfer[DISKTIME_WAYS][DISKTIME_ZONES];
+	u64 sectors;    /* of the disk */
+	u64 unknown_ns; /* what is said at first */
+	u64 error_ns;   /* mean distance of times from what was said */
+	u64 worst_ns;   /* the greatest of late; it wears off */
+	u64 seen;
+};
+
+struct disktime_of {
+	u64 from;    /* sector where the request before ends */
+	u64 sector;  /* where this one begins */
+	u32 sectors; /* its length */
+	u32 way;     /* 0 it reads, 1 it writes */
+};
+
+CORE_FN u32 disktime_log2(u64 x)
+{
+	u32 n = 0;
+
+	while (x >>= 1)
+		n++;
+	return n;
+}
+
+CORE_FN u32 disktime_backwards(const struct disktime_of *r)
+{
+	return r->sector < r->from;
+}
+
+/* Of the table of positions: 0 is contiguous, 1 a sector, 2 two or three, … */
+CORE_FN u32 disktime_distance(const struct disktime_of *r)
+{
+	u64 d = r->sector < r->from ? r->from - r->sector : r->sector - r->from;
+	u32 n = d ? 1 + disktime_log2(d) : 0;
+
+	return n < DISKTIME_DISTANCES ? n : DISKTIME_DISTANCES - 1;
+}
+
+CORE_FN u32 disktime_zone(const struct disktime CORE_MEM *m, u64 sector)
+{
+	u64 zone = m->sectors ? sector / (m->sectors / DISKTIME_ZONES + 1) : 0;
+
+	return zone < DISKTIME_ZONES ? zone : DISKTIME_ZONES - 1;
+}
+
+CORE_FN void disktime_init(struct disktime CORE_MEM *m, u64 sectors, bool turning)
+{
+	struct disktime nothing = {};
+
+	*m = nothing;
+	m->sectors = sectors;
+	m->unknown_ns = turning ? DISKTIME_TURNING_NS : DISKTIME_FLAT_NS;
+	m->error_ns = m->worst_ns = m->unknown_ns / 2;
+}
+
+/* The nearest distance that was seen, of the same way and direction, or else of either. */
+CORE_FN struct disktime_position CORE_MEM *disktime_nearest(struct disktime CORE_MEM *m, u32 way,
+							    u32 backwards, u32 at)
+{
+	struct disktime_position CORE_MEM *p = m->position[way][backwards];
+	u32 off;
+
+	for (off = 0; off < DISKTIME_DISTANCES; off++) {
+		if (at + off < DISKTIME_DISTANCES && p[at + off].seen)
+			return &p[at + off];
+		if (at >= off && p[at - off].seen)
+			return &p[at - off];
+	}
+	return 0;
+}
+
+CORE_FN u64 disktime_position_ns(struct disktime CORE_MEM *m, const struct disktime_of *r)
+{
+	u32 at = disktime_distance(r), backwards = disktime_backwards(r);
+	struct disktime_position CORE_MEM *p = disktime_nearest(m, r->way, backwards, at);
+
+	/* What follows at once is no hint of what seeks take, but better than none. */
+	if (!p)
+		p = disktime_nearest(m, r->way, !backwards, at);
+	if (!p)
+		p = disktime_nearest(m, !r->way, backwards, at);
+	return p ? p->ns : m->unknown_ns;
+}
+
+CORE_FN struct disktime_transfer CORE_MEM *disktime_rate(struct disktime CORE_MEM *m, u32 way,
+							 u64 sector)
+{
+	u32 zone = disktime_zone(m, sector), off;
+	struct disktime_transfer CORE_MEM *t = m->transfer[way];
+
+	for (off = 0; off < DISKTIME_ZONES; off++) {
+		if (zone + off < DISKTIME_ZONES && t[zone + off].seen)
+			return &t[zone + off];
+		if (zone >= off && t[zone - off].seen)
+			return &t[zone - off];
+	}
+	return &t[zone];
+}
+
+/* How long the request will take, in nanoseconds. */
+CORE_FN u64 disktime_estimate(struct disktime CORE_MEM *m, const struct disktime_of *r)
+{
+	u64 even = disktime_rate(m, r->way, r->sector)->even_ns;
+
+	return disktime_position_ns(m, r) + even * r->sectors / DISKTIME_EVEN;
+}
+
+/* A term moves towards the measured time; it has no sign. */
+CORE_FN u64 disktime_moved(u64 ns, u64 error_ns, bool less)
+{
+	if (less)
+		return ns > error_ns ? ns - error_ns : 0;
+	return ns + error_ns;
+}
+
+/* The request took so long. `said_ns` is what was estimated when it went to the disk. */
+CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_of *r, u64 said_ns,
+			    u64 took_ns)
+{
+	struct disktime_position CORE_MEM *p =
+		&m->position[r->way][disktime_backwards(r)][disktime_distance(r)];
+	struct disktime_transfer CORE_MEM *t, *known = disktime_rate(m, r->way, r->sector);
+	/* Of 256 parts of the time, those that the length of the request has to do with. */
+	u64 size = (u64)r->sectors * 256 / DISKTIME_EVEN, long_as, sum, off, now_ns;
+	bool less;
+
+	if (took_ns > DISKTIME_MAX_NS)
+		took_ns = DISKTIME_MAX_NS;
+	if (size > 256 * 64)
+		size = 256 * 64;
+	t = &m->transfer[r->way][disktime_zone(m, r->sector)];
+	if (!p->seen)
+		p->ns = disktime_position_ns(m, r);
+	if (!t->seen)
+		t->even_ns = known->even_ns;
+	now_ns = p->ns + t->even_ns * r->sectors / DISKTIME_EVEN;
+	less = took_ns < now_ns;
+	off = less ? now_ns - took_ns : took_ns - now_ns;
+	/* Gradient (1, size), over its square. */
+	sum = 256 * 256 + size * size;
+	long_as = off * 256 * size / sum;
+	if (p->seen < DISKTIME_POSITION_FLOOR)
+		p->seen++;
+	if (t->seen < DISKTIME_TRANSFER_FLOOR)
+		t->seen++;
+	p->ns = disktime_moved(p->ns, off * 256 * 256 / sum / p->seen, less);
+	t->even_ns = disktime_moved(t->even_ns, long_as / t->seen, less);
+
+	off = took_ns < said_ns ? said_ns - took_ns : took_ns - said_ns;
+	m->seen++;
+	m->error_ns += off / 32;
+	m->error_ns -= m->error_ns / 32;
+	m->worst_ns = off > m->worst_ns ? off : m->worst_ns - m->worst_ns / 256;
+}
+
+CORE_FN u64 disktime_root(u64 x)
+{
+	u64 root = 0, bit = 1ULL << 31;
+
+	for (; bit; bit >>= 1)
+		if ((root + bit) * (root + bit) <= x)
+			root += bit;
+	return root;
+}
+
+/* What the time of so many requests in a row may be off by. */
+CORE_FN u64 disktime_error(const struct disktime CORE_MEM *m, u32 requests)
+{
+	return m->worst_ns + m->error_ns * disktime_root(16ULL * requests);
+}
+
+#endif

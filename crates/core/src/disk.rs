@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long a disk takes for a request, to the nanosecond: for simulations.
+//!
+//! Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994: the arm seeks (a + b
+//! times the root of the distance), the disk turns until the sector is below the head, and
+//! passes as many sectors in a turn as the zone has on a track.
+
+use crate::cello::Request;
+
+/// The shape of a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Sectors of 512 bytes.
+    pub sectors: u64,
+    /// Of a turn, in nanoseconds; 0: it has no moving parts.
+    pub turn_ns: u64,
+    /// A seek to the next track, and what one from end to end takes more.
+    pub seek_ns: [u64; 2],
+    /// On a track, at the first and the last sector of the disk.
+    pub track_sectors: [u64; 2],
+    /// Before anything else, for each request.
+    pub overhead_ns: u64,
+}
+
+impl Shape {
+    /// 7,200 turns a minute, 128 GiB, seeks of 0.5 to 8 ms.
+    pub const TURNING: Shape = Shape {
+        sectors: 1 << 28,
+        turn_ns: 8_333_333,
+        seek_ns: [500_000, 7_500_000],
+        track_sectors: [1800, 900],
+        overhead_ns: 50_000,
+    };
+    /// 100 µs and 500 MB/s wherever the request is.
+    pub const FLAT: Shape = Shape {
+        sectors: 1 << 28,
+        turn_ns: 0,
+        seek_ns: [0, 0],
+        track_sectors: [1, 1],
+        overhead_ns: 100_000,
+    };
+}
+
+const ZONES: u64 = 16;
+/// Of a flat disk, in nanoseconds.
+const FLAT_SECTOR_NS: u64 = 1000;
+
+/// A disk at work.
+pub struct Disk {
+    shape: Shape,
+    at: u64,
+}
+
+impl Disk {
+    /// With its arm above the first sector.
+    pub fn new(shape: Shape) -> Disk {
+        Disk { shape, at: 0 }
+    }
+
+    /// Sectors on a track there, the track's number, and its part of a turn.
+    fn geometry(&self, sector: u64) -> (u64, u64, f64) {
+        let [first, last] = self.shape.track_sectors;
+        let zone_sectors = self.shape.sectors / ZONES + 1;
+        let track_sectors = |zone: u64| first - (first - last) * zone / (ZONES - 1);
+        let zone = sector / zone_sectors;
+        let before: u64 = (0..zone).map(|z| zone_sectors / track_sectors(z)).sum();
+        let on_track = track_sectors(zone);
+        let inside = sector % zone_sectors;
+        let part = (inside % on_track) as f64 / on_track as f64;
+        (on_track, before + inside / on_track, part)
+    }
+
+    /// Serves the request from now on; returns how long that takes.
+    pub fn serve(&mut self, request: &Request, now_ns: u64) -> u64 {
+        let Shape { turn_ns, .. } = self.shape;
+        let sectors = u64::from(request.sectors);
+        let from = std::mem::replace(&mut self.at, request.sector + sectors);
+        if turn_ns == 0 {
+            return self.shape.overhead_ns + sectors * FLAT_SECTOR_NS;
+        }
+        let (_, here, _) = self.geometry(from.min(self.shape.sectors - 1));
+        let (on_track, there, part) = self.geometry(request.sector);
+        let (_, tracks, _) = self.geometry(self.shape.sectors - 1);
+        let mut time_ns = self.shape.overhead_ns;
+        if here != there {
+            let distance = here.abs_diff(there) as f64 / tracks as f64;
+            time_ns +=
+                self.shape.seek_ns[0] + (self.shape.seek_ns[1] as f64 * distance.sqrt()) as u64;
+        }
+        let turned = ((now_ns + time_ns) % turn_ns) as f64 / turn_ns as f64;
+        // What follows at once is below the head already: the disk reads ahead.
+        if from != request.sector {
+            time_ns += ((part - turned).rem_euclid(1.0) * turn_ns as f64) as u64;
+        }
+        time_ns + sectors * turn_ns / on_track
+    }
+}

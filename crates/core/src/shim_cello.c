@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* shim.c's counterpart for a disk's requests (core/cello.h), by number. */
+#include <stddef.h>
+
+#include "cello.h"
+
+enum { GROUPS = 64, REQUESTS = 4096, NONE = -1 };
+
+struct pool {
+	struct cello cello;
+	struct cello_group group[GROUPS];
+	struct cello_request request[REQUESTS];
+	int free[REQUESTS]; /* from the place `unused` on */
+	int unused;
+	int groups;
+};
+
+const size_t qcore_cello_limits[] = {GROUPS, REQUESTS, CELLO_SCHEDULED_MAX};
+
+struct qcore_cello_part {
+	u64 served_ns;
+	u64 served;
+	u64 late;
+	u64 broken;
+};
+
+struct qcore_cello_said {
+	u64 estimate_ns;
+	u64 error_ns;
+	bool promised;
+};
+
+static int number(struct pool *p, struct cello_request *r)
+{
+	return r ? r - p->request : NONE;
+}
+
+static void give_back(struct pool *p, int r)
+{
+	p->free[--p->unused] = r;
+}
+
+size_t qcore_cello_size(void)
+{
+	return sizeof(struct pool);
+}
+
+void qcore_cello_init(struct pool *p, u64 sectors, bool turning)
+{
+	int i;
+
+	cello_init(&p->cello, sectors, turning);
+	p->unused = 0;
+	p->groups = 0;
+	for (i = 0; i < REQUESTS; i++)
+		p->free[i] = i;
+}
+
+int qcore_cello_weights(struct pool *p, const u32 *weights)
+{
+	return cello_set_weights(&p->cello, weights);
+}
+
+int qcore_cello_round(struct pool *p, u64 round_ns)
+{
+	return cello_set_round(&p->cello, round_ns);
+}
+
+int qcore_cello_group(struct pool *p, u32 class_id, u32 weight)
+{
+	if (p->groups == GROUPS)
+		return -CORE_ENOSPC;
+	if (class_id >= CELLO_CLASSES)
+		return -CORE_EINVAL;
+	cello_group_init(&p->group[p->groups], class_id, 1);
+	if (cello_group_set_weight(&p->cello, &p->group[p->groups], weight))
+		return -CORE_ERANGE;
+	return p->groups++;
+}
+
+int qcore_cello_group_weight(struct pool *p, u32 group, u32 weight)
+{
+	return cello_group_set_weight(&p->cello, &p->group[group], weight);
+}
+
+int qcore_cello_add(struct pool *p, u32 group, u64 sector, u32 sectors, u32 way, u64 deadline_ns,
+		    u64 now_ns)
+{
+	struct cello_request *r;
+
+	if (p->unused == REQUESTS)
+		return -CORE_ENOSPC;
+	r = &p->request[p->free[p->unused++]];
+	r->group = &p->group[group];
+	r->sector = sector;
+	r->sectors = sectors;
+	r->way = way;
+	r->deadline_ns = deadline_ns;
+	cello_add(&p->cello, r, now_ns);
+	return number(p, r);
+}
+
+int qcore_cello_next(struct pool *p, u64 now_ns)
+{
+	return number(p, cello_next(&p->cello, now_ns));
+}
+
+void qcore_cello_said(struct pool *p, u32 r, struct qcore_cello_said *said)
+{
+	said->estimate_ns = p->request[r].estimate_ns;
+	said->error_ns = disktime_error(&p->cello.time, 1);
+	said->promised = p->request[r].promised;
+}
+
+void qcore_cello_done(struct pool *p, u32 r, u64 now_ns)
+{
+	cello_done(&p->cello, &p->request[r], now_ns);
+	give_back(p, r);
+}
+
+void qcore_cello_remove(struct pool *p, u32 r)
+{
+	cello_remove(&p->cello, &p->request[r]);
+	give_back(p, r);
+}
+
+void qcore_cello_return(struct pool *p, u32 r)
+{
+	cello_return(&p->cello, &p->request[r]);
+	give_back(p, r);
+}
+
+void qcore_cello_grown(struct pool *p, u32 r, u64 sector, u32 sectors)
+{
+	cello_grown(&p->cello, &p->request[r], sector, sectors);
+}
+
+void qcore_cello_flight(struct pool *p, u32 most)
+{
+	p->cello.flight_max = most;
+}
+
+/* Numbers of the scheduled requests, from the head. Returns how many there are. */
+u32 qcore_cello_scheduled(struct pool *p, int *to, u32 most)
+{
+	struct cello_link *l;
+	u32 n = 0;
+
+	for (l = p->cello.scheduled.next; l != &p->cello.scheduled; l = l->next, n++)
+		if (n < most)
+			to[n] = number(p, cello_at(l));
+	return n;
+}
+
+void qcore_cello_class(struct pool *p, u32 class_id, struct qcore_cello_part *to)
+{
+	struct cello_class *k = &p->cello.class[class_id];
+
+	to->served_ns = k->part.served_ns;
+	to->served = k->part.served;
+	to->late = k->late;
+	to->broken = k->broken;
+}
+
+void qcore_cello_of_group(struct pool *p, u32 group, struct qcore_cello_part *to)
+{
+	to->served_ns = p->group[group].part.served_ns;
+	to->served = p->group[group].part.served;
+	to->late = to->broken = 0;
+}
+
+u64 qcore_cello_rounds(struct pool *p)
+{
+	return p->cello.rounds;
+}

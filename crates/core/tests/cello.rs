@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cello (core/cello.h) on a simulated disk: who gets how much of its time, in which order,
+//! and what was promised.
+
+use proptest::prelude::*;
+use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId, ROUNDS_NS};
+use qlinux_core::disk::{Disk, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// One that always has so many requests there (the papers' IO_inf).
+#[derive(Clone, Copy)]
+struct Client {
+    group: GroupId,
+    concurrency: usize,
+    sectors: u32,
+    /// One after the other rather than anywhere.
+    sequential: bool,
+    /// From the request to its deadline.
+    deadline_ns: u64,
+}
+
+/// A disk, its scheduler, and who uses it.
+struct World {
+    cello: Cello,
+    disk: Disk,
+    shape: Shape,
+    dice: Dice,
+    now_ns: u64,
+    clients: Vec<Client>,
+    next_sector: Vec<u64>,
+    owner: BTreeMap<RequestId, (usize, Request, u64)>,
+    busy_ns: u64,
+    /// By client: requests, and from their arrival to their end.
+    responses: Vec<(u64, u64)>,
+}
+
+impl World {
+    fn new(shape: Shape, weights: [u32; 3], round_ns: u64, seed: u64) -> World {
+        let mut cello = Cello::new(shape.sectors, shape.turn_ns > 0);
+        cello.set_weights(weights).unwrap();
+        cello.set_round(round_ns).unwrap();
+        World {
+            cello,
+            disk: Disk::new(shape),
+            shape,
+            dice: Dice(seed | 1),
+            now_ns: 0,
+            clients: Vec::new(),
+            next_sector: Vec::new(),
+            owner: BTreeMap::new(),
+            busy_ns: 0,
+            responses: Vec::new(),
+        }
+    }
+
+    fn client(&mut self, class: Class, weight: u32, concurrency: usize, sectors: u32) -> usize {
+        let group = self.cello.group(class, weight).unwrap();
+        self.clients.push(Client {
+            group,
+            concurrency,
+            sectors,
+            sequential: false,
+            deadline_ns: SECOND,
+        });
+        self.next_sector.push(self.shape.sectors / 2);
+        self.responses.push((0, 0));
+        self.clients.len() - 1
+    }
+
+    fn ask(&mut self, i: usize) {
+        let client = self.clients[i];
+        let sector = if client.sequential {
+            let at = self.next_sector[i];
+            self.next_sector[i] =
+                (at + u64::from(client.sectors)) % (self.shape.sectors - u64::from(client.sectors));
+            at
+        } else {
+            self.dice
+                .below(self.shape.sectors - u64::from(client.sectors))
+        };
+        let request = Request {
+            sector,
+            sectors: client.sectors,
+            writes: false,
+            deadline_ns: self.now_ns + client.deadline_ns,
+        };
+        let id = self
+            .cello
+            .add(client.group, request, self.now_ns)
+            .expect("room");
+        self.owner.insert(id, (i, request, self.now_ns));
+    }
+
+    fn begin(&mut self) {
+        for i in 0..self.clients.len() {
+            (0..self.clients[i].concurrency).for_each(|_| self.ask(i));
+        }
+    }
+
+    /// Serves one request; its client asks for the next. False: there is none.
+    fn step(&mut self) -> bool {
+        let Some(id) = self.cello.next(self.now_ns) else {
+            return false;
+        };
+        let (i, request, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
+        let time_ns = self.disk.serve(&request, self.now_ns);
+        self.now_ns += time_ns;
+        self.busy_ns += time_ns;
+        self.cello.done(id, self.now_ns);
+        self.responses[i].0 += 1;
+        self.responses[i].1 += self.now_ns - asked_ns;
+        self.ask(i);
+        true
+    }
+
+    fn run(&mut self, until_ns: u64) {
+        while self.now_ns < until_ns {
+            assert!(self.step(), "requests wait and the disk is idle");
+        }
+    }
+
+    fn shares(&mut self) -> [f64; 3] {
+        let all = self.busy_ns as f64;
+        Class::ALL.map(|class| self.cello.class(class).ns as f64 / all)
+    }
+}
+
+fn shape(turning: bool) -> Shape {
+    if turning {
+        Shape::TURNING
+    } else {
+        Shape::FLAT
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    /// Backlogged classes get the disk's time by their weights, within 2 % over 20 rounds, whatever
+    /// their requests' sizes.
+    #[test]
+    fn shares(
+        turning: bool,
+        weights in prop::array::uniform3(1u32..=8),
+        sectors in prop::array::uniform3(1u32..=256),
+        round_ms in 300u64..=1000,
+        seed: u64,
+    ) {
+        let round_ns = round_ms * 1_000_000;
+        let mut world = World::new(shape(turning), weights, round_ns, seed);
+        for (class, sectors) in Class::ALL.into_iter().zip(sectors) {
+            world.client(class, 100, 24, sectors);
+        }
+        world.begin();
+        // Not before it is known what requests take.
+        world.run(2 * round_ns);
+        let begun = Class::ALL.map(|class| world.cello.class(class).ns);
+        let from_ns = world.now_ns;
+        world.run(from_ns + 20 * round_ns);
+        let sum = f64::from(weights.iter().sum::<u32>());
+        for (class, weight) in Class::ALL.into_iter().zip(weights) {
+            let ns = world.cello.class(class).ns - begun[class as usize];
+            let share = ns as f64 / (world.now_ns - from_ns) as f64;
+            let ideal = f64::from(weight) / sum;
+            prop_assert!((share - ideal).abs() < 0.02, "{class:?}: {share} for {ideal}");
+        }
+    }
+
+    /// Groups of a class get its time by their weights.
+    #[test]
+    fn groups(turning: bool, weights in prop::collection::vec(1u32..=8, 2..=5), seed: u64) {
+        let shape = match turning {
+            true => Shape::TURNING,
+            // As many requests as the other, not more.
+            false => Shape { overhead_ns: 5_000_000, ..Shape::FLAT },
+        };
+        let mut world = World::new(shape, [1, 1, 1], 500_000_000, seed);
+        for weight in &weights {
+            world.client(Class::Throughput, weight * 100, 16, 16);
+        }
+        world.client(Class::Interactive, 100, 16, 16);
+        world.begin();
+        world.run(30 * SECOND);
+        let all = world.cello.class(Class::Throughput).ns as f64;
+        let sum = f64::from(weights.iter().sum::<u32>());
+        for (i, weight) in weights.iter().enumerate() {
+            let group = world.clients[i].group;
+            let share = world.cello.of_group(group).ns as f64 / all;
+            let ideal = f64::from(*weight) / sum;
+            prop_assert!((share - ideal).abs() < 0.03, "{share} for {ideal}");
+        }
+    }
+
+    /// Every request is served once, or leaves once, whatever happens to it; and while any is
+    /// there the disk is not idle.
+    #[test]
+    fn each_request_once(
+        weights in prop::array::uniform3(0u32..=3),
+        in_flight in 1u32..=40,
+        ops in prop::collection::vec((0u32..10, 0usize..6, any::<u64>()), 1..800),
+    ) {
+        let mut cello = Cello::new(Shape::FLAT.sectors, false);
+        prop_assume!(weights.iter().any(|w| *w > 0));
+        cello.set_weights(weights).unwrap();
+        cello.set_in_flight(in_flight);
+        let groups: Vec<_> = (0..6)
+            .map(|i| cello.group(Class::ALL[i % 3], 1 + i as u32).unwrap())
+            .collect();
+        let (mut queued, mut flying) = (BTreeSet::new(), Vec::new());
+        let mut now_ns = 0;
+        for (op, i, number) in ops {
+            now_ns += number % 1_000_000;
+            let pick = |n: usize| (number >> 20) as usize % n;
+            match op {
+                0..=3 => {
+                    let request = Request {
+                        sector: number % Shape::FLAT.sectors,
+                        sectors: 1 + (number % 100) as u32,
+                        writes: number % 3 == 0,
+                        deadline_ns: now_ns + number % SECOND,
+                    };
+                    prop_assert!(queued.insert(cello.add(groups[i], request, now_ns).unwrap()));
+                }
+                4..=6 => match cello.next(now_ns) {
+                    Some(id) => {
+                        prop_assert!(queued.remove(&id), "it was not waiting");
+                        flying.push(id);
+                    }
+                    None => prop_assert!(
+                        queued.is_empty() || !flying.is_empty(),
+                        "requests wait and the disk is idle"
+                    ),
+                },
+                7 if !flying.is_empty() => {
+                    let id = flying.swap_remove(pick(flying.len()));
+                    cello.done(id, now_ns);
+                }
+                8 if !queued.is_empty() => {
+                    let id = *queued.iter().nth(pick(queued.len())).unwrap();
+                    if number % 2 == 0 {
+                        queued.remove(&id);
+                        cello.remove(id);
+                    } else {
+                        cello.grown(id, number % Shape::FLAT.sectors, 1 + (number % 900) as u32);
+                    }
+                }
+                9 if !flying.is_empty() => cello.give_back(flying.swap_remove(pick(flying.len()))),
+                _ => (),
+            }
+            prop_assert!(flying.len() <= in_flight as usize);
+        }
+        while let Some(id) = cello.next(now_ns).or_else(|| {
+            flying.drain(..).for_each(|id| cello.done(id, now_ns));
+            cello.next(now_ns)
+        }) {
+            prop_assert!(queued.remove(&id));
+            flying.push(id);
+        }
+        prop_assert!(queued.is_empty());
+    }
+
+    /// Real-time requests leave the scheduled queue in deadline order; of equal deadlines the
+    /// one of the lower sector is first.
+    #[test]
+    fn deadline_order(requests in prop::collection::vec((0u64..1 << 20, 0u64..20), 2..100)) {
+        let mut cello = Cello::new(Shape::FLAT.sectors, false);
+        cello.set_round(*ROUNDS_NS.end()).unwrap();
+        let group = cello.group(Class::Realtime, 100).unwrap();
+        let mut asked = BTreeMap::new();
+        for (sector, deadline) in requests {
+            let request = Request { sector, sectors: 8, writes: false, deadline_ns: deadline * 1000 };
+            asked.insert(cello.add(group, request, 0).unwrap(), (deadline, sector));
+        }
+        let mut expected: Vec<_> = asked.values().copied().collect();
+        expected.sort_unstable();
+        let mut found = Vec::new();
+        while let Some(id) = cello.next(0) {
+            found.push(asked[&id]);
+            cello.done(id, 0);
+        }
+        prop_assert_eq!(found, expected);
+    }
+}
+
+/// Alone, every class has the whole disk.
+#[test]
+fn alone() {
+    for class in Class::ALL {
+        let mut world = World::new(Shape::TURNING, [1, 10, 1000], 100_000_000, 7);
+        world.client(class, 100, 4, 8);
+        world.begin();
+        world.run(5 * SECOND);
+        assert!(world.shares()[class as usize] > 0.999);
+    }
+}
+
+/// A class of weight 1 beside others of 1,000 is served.
+#[test]
+fn none_starves() {
+    let mut world = World::new(Shape::TURNING, [1000, 1, 1000], 100_000_000, 7);
+    for class in Class::ALL {
+        world.client(class, 100, 16, 8);
+    }
+    world.begin();
+    world.run(200 * SECOND);
+    let served = world.cello.class(Class::Throughput);
+    let ideal = 200e9 / 2001.0;
+    assert!((served.ns as f64 - ideal).abs() < 30e6, "{served:?}");
+}
+
+/// A class of weight 0 has what the others leave, and nothing while they leave nothing.
+#[test]
+fn weight_0() {
+    let mut world = World::new(Shape::FLAT, [0, 1, 1], 100_000_000, 7);
+    let idle = world.client(Class::Interactive, 100, 4, 8);
+    world.begin();
+    world.run(SECOND);
+    assert!(world.responses[idle].0 > 1000);
+    let before = world.responses[idle].0;
+    world.client(Class::Throughput, 100, 8, 8);
+    (0..8).for_each(|_| world.ask(1));
+    world.run(2 * SECOND);
+    assert!(world.responses[idle].0 - before < 10);
+}
+
+/// Four streams of 1.5 Mb/s in the real-time class with enough of a share are in time beside
+/// any number of interactive clients, as was promised.
+#[test]
+fn streams_are_in_time() {
+    for clients in [0, 5, 20] {
+        let mut world = World::new(Shape::TURNING, [1, 0, 3], 100_000_000, 3);
+        let others = (0..clients)
+            .map(|_| world.client(Class::Interactive, 100, 2, 8))
+            .count();
+        assert_eq!(others, clients);
+        let streams = world.cello.group(Class::Realtime, 100).unwrap();
+        world.begin();
+        // 1.5 Mb/s in pieces of 64 KiB: one every 350 ms for each of four.
+        let (period_ns, mut due) = (350_000_000, [0u64, 90_000_000, 180_000_000, 260_000_000]);
+        while world.now_ns < 60 * SECOND {
+            for due_ns in &mut due {
+                if *due_ns <= world.now_ns {
+                    let request = Request {
+                        sector: world.dice.below(1 << 27),
+                        sectors: 128,
+                        writes: false,
+                        deadline_ns: *due_ns + period_ns,
+                    };
+                    let id = world.cello.add(streams, request, world.now_ns).unwrap();
+                    world.owner.insert(id, (usize::MAX, request, world.now_ns));
+                    *due_ns += period_ns;
+                }
+            }
+            let Some(id) = world.cello.next(world.now_ns) else {
+                world.now_ns = *due.iter().min().unwrap();
+                continue;
+            };
+            let (i, request, _) = world.owner.remove(&id).unwrap();
+            world.now_ns += world.disk.serve(&request, world.now_ns);
+            world.cello.done(id, world.now_ns);
+            if i != usize::MAX {
+                world.ask(i);
+            }
+        }
+        let served = world.cello.class(Class::Realtime);
+        assert!(served.requests >= 4 * 60 * 1000 / 350);
+        assert_eq!((served.late, served.broken), (0, 0), "beside {clients}");
+    }
+}
+
+/// Slack stealing: an interactive request goes before real-time ones that can wait, and after
+/// those that cannot.
+#[test]
+fn slack_is_stolen() {
+    let mut cello = Cello::new(Shape::FLAT.sectors, false);
+    let interactive = cello.group(Class::Interactive, 100).unwrap();
+    let realtime = cello.group(Class::Realtime, 100).unwrap();
+    let throughput = cello.group(Class::Throughput, 100).unwrap();
+    let request = |sector, deadline_us: u64| Request {
+        sector,
+        sectors: 8,
+        writes: false,
+        deadline_ns: deadline_us * 1000,
+    };
+    // An unknown flat disk takes 100 us for each.
+    let first = cello.add(realtime, request(100, 110), 0).unwrap();
+    let second = cello.add(realtime, request(200, 410), 0).unwrap();
+    let bulk = cello.add(throughput, request(300, 0), 0).unwrap();
+    let one = cello.add(interactive, request(400, 0), 0).unwrap();
+    let two = cello.add(interactive, request(500, 0), 0).unwrap();
+    let order: Vec<_> = std::iter::from_fn(|| {
+        let id = cello.next(0)?;
+        cello.done(id, 0);
+        Some(id)
+    })
+    .collect();
+    assert_eq!(order[0], first, "it has no slack");
+    assert_eq!(
+        BTreeSet::from([order[1], order[2]]),
+        BTreeSet::from([one, two])
+    );
+    assert_eq!(order[3..], [second, bulk]);
+}
+
+/// What is out of range is refused, and changes nothing.
+#[test]
+fn refusals() {
+    let mut cello = Cello::new(1 << 20, true);
+    assert!(cello.set_weights([0, 0, 0]).is_err());
+    assert!(cello.set_weights([1, 10_001, 1]).is_err());
+    assert!(cello.set_round(ROUNDS_NS.start() - 1).is_err());
+    assert!(cello.set_round(ROUNDS_NS.end() + 1).is_err());
+    assert!(cello.group(Class::Realtime, 0).is_err());
+    assert!(cello.group(Class::Realtime, 10_001).is_err());
+    let group = cello.group(Class::Realtime, 1).unwrap();
+    assert!(cello.set_group_weight(group, 0).is_err());
+}
