@@ -75,7 +75,7 @@ struct cello_request {
 	u64 sector;
 	u64 from; /* where the request before it ended, when it went to the disk */
 	u32 sectors;
-	u32 way;         /* 0 it reads, 1 it writes */
+	u32 way;         /* 0 it reads, 1 it writes, 2 neither */
 	u64 deadline_ns; /* of the real-time class: absolute */
 	u64 arrived_ns;
 	u64 issued_ns;   /* it went to the disk */
@@ -716,6 +716,12 @@ CORE_FN void cello_return(struct cello *c, struct cello_request *r)
 	cello_charge(r, &c->class[r->group->class_id], 0);
 	c->in_flight--;
 	cello_leave(c, r);
+}
+
+/* The disk has served a request that bypassed Cello: its time is nobody's. */
+CORE_FN void cello_bypassed(struct cello *c, u64 now_ns)
+{
+	c->done_ns = now_ns;
 }
 
 /* Others were merged into it. */

@@ -4,7 +4,7 @@
  *
  *   time = position(way, distance) + transfer(way, zone) * sectors
  *
- * A way is reading or writing. The distance is from the end of the request before to the
+ * A way is reading, writing or neither. The distance is from the end of the request before to the
  * begin of this one, forwards or backwards, by powers of two; 0 is what follows at once.
  * Zones are eighths of the disk: outer ones pass more sectors in a turn. A device without
  * seeks comes out flat by itself.
@@ -24,7 +24,7 @@
 #include "port.h"
 
 enum {
-	DISKTIME_WAYS = 2,       /* reading, writing */
+	DISKTIME_WAYS = 3,       /* reading, writing, neither (discards) */
 	DISKTIME_DISTANCES = 48, /* powers of two of sectors, and contiguous */
 	DISKTIME_ZONES = 8,
 	/* A term moves by at least one part in so many of the error. */
@@ -68,7 +68,7 @@ struct disktime_of {
 	u64 from;    /* sector where the request before ends */
 	u64 sector;  /* where this one begins */
 	u32 sectors; /* its length */
-	u32 way;     /* 0 it reads, 1 it writes */
+	u32 way;     /* 0 it reads, 1 it writes, 2 neither */
 };
 
 CORE_FN u32 disktime_log2(u64 x)

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Cgroups at a disk: their class and weight (io.cello.*), and their groups of requests. */
+#include <linux/capability.h>
+#include <linux/cgroup.h>
+#include <linux/kernfs.h>
+#include <linux/slab.h>
+
+#include "disk.h"
+
+extern int blkcg_policy_register(struct blkcg_policy *policy);
+extern void blkcg_policy_unregister(struct blkcg_policy *policy);
+extern int blkcg_activate_policy(struct gendisk *disk, const struct blkcg_policy *policy);
+extern void blkcg_deactivate_policy(struct gendisk *disk, const struct blkcg_policy *policy);
+
+/* What was said of a cgroup, for all disks. */
+struct said {
+	struct blkcg_policy_data pd; /* first */
+	u32 class_id;                /* CELLO_CLASSES: as its parent */
+	u32 weight;
+};
+
+static struct blkcg_policy policy;
+
+static struct blkcg *blkcg_of(struct cgroup_subsys_state *css)
+{
+	return container_of(css, struct blkcg, css);
+}
+
+static struct said *said_of(struct cgroup_subsys_state *css)
+{
+	return (struct said *)blkcg_of(css)->cpd[policy.plid];
+}
+
+u32 cgroup_class(struct cgroup_subsys_state *css)
+{
+	for (; css; css = css->parent) {
+		struct said *said = said_of(css);
+		u32 class_id = said ? READ_ONCE(said->class_id) : CELLO_CLASSES;
+
+		if (class_id < CELLO_CLASSES)
+			return class_id;
+	}
+	return CELLO_CLASSES;
+}
+
+struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg)
+{
+	return blkg ? (struct disk_cgroup *)blkg->pd[policy.plid] : NULL;
+}
+
+/* ---- the kernel's records ---------------------------------------------- */
+
+static struct blkcg_policy_data *said_alloc(gfp_t gfp)
+{
+	struct said *said = kzalloc(sizeof(*said), gfp);
+
+	if (!said)
+		return NULL;
+	said->class_id = CELLO_CLASSES;
+	said->weight = CELLO_WEIGHT_DEFAULT;
+	return &said->pd;
+}
+
+static void said_free(struct blkcg_policy_data *pd)
+{
+	kfree((struct said *)pd);
+}
+
+static struct blkg_policy_data *member_alloc(struct gendisk *gendisk, struct blkcg *blkcg,
+					     gfp_t gfp)
+{
+	struct disk_cgroup *c = kzalloc_node(sizeof(*c), gfp, gendisk->node_id);
+
+	if (!c)
+		return NULL;
+	INIT_LIST_HEAD(&c->at);
+	return &c->pd;
+}
+
+static void member_init(struct blkg_policy_data *pd)
+{
+	struct disk_cgroup *c = (struct disk_cgroup *)pd;
+	struct blkcg *blkcg = pd->blkg->blkcg;
+	struct said *said = said_of(&blkcg->css);
+	u32 i;
+
+	c->disk = disk_of(pd->blkg->q);
+	c->id = cgroup_id(blkcg->css.cgroup);
+	for (i = 0; i < CELLO_CLASSES; i++)
+		cello_group_init(&c->group[i], i, said ? said->weight : CELLO_WEIGHT_DEFAULT);
+	spin_lock(&c->disk->lock);
+	list_add_tail(&c->at, &c->disk->cgroups);
+	spin_unlock(&c->disk->lock);
+}
+
+static void member_free(struct blkg_policy_data *pd)
+{
+	struct disk_cgroup *c = (struct disk_cgroup *)pd;
+	unsigned long irq;
+
+	if (c->disk) {
+		spin_lock_irqsave(&c->disk->lock, irq);
+		list_del(&c->at);
+		spin_unlock_irqrestore(&c->disk->lock, irq);
+	}
+	kfree(c);
+}
+
+/* At the end of the disk's line of io.stat. */
+static void member_stat(struct blkg_policy_data *pd, struct seq_file *s)
+{
+	struct disk_cgroup *c = (struct disk_cgroup *)pd;
+	u64 ns[CELLO_CLASSES], served = 0;
+	unsigned long irq;
+	u32 i;
+
+	spin_lock_irqsave(&c->disk->lock, irq);
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		ns[i] = c->group[i].part.served_ns;
+		served += c->group[i].part.served;
+	}
+	spin_unlock_irqrestore(&c->disk->lock, irq);
+	if (!served)
+		return;
+	for (i = 0; i < CELLO_CLASSES; i++)
+		seq_printf(s, " cello.%s_us=%llu", class_names[i], ns[i] / NSEC_PER_USEC);
+	seq_printf(s, " cello.requests=%llu", served);
+}
+
+/* ---- io.cello.class, io.cello.weight ----------------------------------- */
+
+/* A class is a claim to the machine's disk: delegation of a cgroup does not delegate it. */
+static bool may_write(struct kernfs_open_file *of)
+{
+	return file_ns_capable(of->file, &init_user_ns, CAP_SYS_ADMIN);
+}
+
+static int class_show(struct seq_file *s, void *unused)
+{
+	u32 class_id = READ_ONCE(said_of(seq_css(s))->class_id);
+
+	seq_printf(s, "%s\n", class_id < CELLO_CLASSES ? class_names[class_id] : "none");
+	return 0;
+}
+
+static ssize_t class_write(struct kernfs_open_file *of, char *text, size_t size, loff_t offset)
+{
+	u32 class_id;
+
+	if (!may_write(of))
+		return -EPERM;
+	text = strim(text);
+	for (class_id = 0; class_id < CELLO_CLASSES; class_id++)
+		if (!strcmp(text, class_names[class_id]))
+			break;
+	if (class_id == CELLO_CLASSES && strcmp(text, "none"))
+		return -EINVAL;
+	WRITE_ONCE(said_of(of_css(of))->class_id, class_id);
+	return size;
+}
+
+static int weight_show(struct seq_file *s, void *unused)
+{
+	seq_printf(s, "%u\n", READ_ONCE(said_of(seq_css(s))->weight));
+	return 0;
+}
+
+static void set_weight(struct blkcg *blkcg, u32 weight)
+{
+	struct blkcg_gq *blkg;
+	u32 i;
+
+	spin_lock_irq(&blkcg->lock);
+	WRITE_ONCE(said_of(&blkcg->css)->weight, weight);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node)
+	{
+		struct disk_cgroup *c = cgroup_of(blkg);
+
+		if (!c)
+			continue;
+		spin_lock(&c->disk->lock);
+		for (i = 0; i < CELLO_CLASSES; i++)
+			cello_group_set_weight(&c->disk->cello, &c->group[i], weight);
+		spin_unlock(&c->disk->lock);
+	}
+	spin_unlock_irq(&blkcg->lock);
+}
+
+static ssize_t weight_write(struct kernfs_open_file *of, char *text, size_t size, loff_t offset)
+{
+	u32 weight = CELLO_WEIGHT_DEFAULT;
+
+	if (!may_write(of))
+		return -EPERM;
+	text = strim(text);
+	if (strcmp(text, "default") && kstrtou32(text, 10, &weight))
+		return -EINVAL;
+	if (!weight || weight > CELLO_WEIGHT_MAX)
+		return -ERANGE;
+	set_weight(blkcg_of(of_css(of)), weight);
+	return size;
+}
+
+static struct cftype files[] = {
+	{
+		.name = "cello.class",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = class_show,
+		.write = class_write,
+	},
+	{
+		.name = "cello.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = weight_show,
+		.write = weight_write,
+	},
+	{},
+};
+
+static struct blkcg_policy policy = {
+	.dfl_cftypes = files,
+	.cpd_alloc_fn = said_alloc,
+	.cpd_free_fn = said_free,
+	.pd_alloc_fn = member_alloc,
+	.pd_init_fn = member_init,
+	.pd_free_fn = member_free,
+	.pd_stat_fn = member_stat,
+};
+
+int cgroups_register(void)
+{
+	return blkcg_policy_register(&policy);
+}
+
+void cgroups_unregister(void)
+{
+	blkcg_policy_unregister(&policy);
+}
+
+int cgroups_begin(struct disk *d)
+{
+	return blkcg_activate_policy(d->q->disk, &policy);
+}
+
+void cgroups_end(struct disk *d)
+{
+	blkcg_deactivate_policy(d->q->disk, &policy);
+}

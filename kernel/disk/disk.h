@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of this module share: a disk under Cello, its requests, and its cgroups. */
+#ifndef QLINUX_DISK_H
+#define QLINUX_DISK_H
+
+#include <linux/blk-cgroup.h>
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/cgroup.h>
+#include <linux/list.h>
+#include <linux/mempool.h>
+#include <linux/percpu-refcount.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+#include <linux/u64_stats_sync.h>
+
+#include "private.h"
+
+/* core/port.h: these exist here already. */
+#define CORE_HAVE_TYPES
+#include "../../core/cello.h"
+#include "../../core/cello_hint.h"
+
+enum {
+	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */
+	REQUESTS_RESERVED = 64, /* when there is no memory for more */
+	FLIGHT_TURNING = 1,     /* one arm: the order is ours */
+	FLIGHT_FLAT = 8,
+	FLIGHT_MAX = 1024,
+	DEADLINE_DEFAULT_MS = 100,
+	DEADLINE_MAX_MS = 49152, /* as in a hint */
+};
+
+/* Of a real-time request that ended; what `realtime` of debugfs shows. */
+struct ended {
+	u64 arrived_ns;
+	u64 sector;
+	u32 sectors;
+	bool promised;
+	u64 deadline_ns;
+	u64 end_ns;
+	u64 error_ns;
+};
+
+/* A disk under Cello. */
+struct disk {
+	spinlock_t lock; /* of all below; interrupts off */
+	struct request_queue *q;
+	struct cello cello;
+	struct list_head first;  /* requests that must go before all others */
+	struct list_head bypass; /* requests without a class */
+	struct list_head cgroups;
+	struct rb_root sorted[2]; /* reads and writes with a class, for merging */
+	bool full;       /* nothing goes to the disk before something comes back or arrives */
+	u64 deadline_ns; /* of real-time requests without one of their own */
+	u64 bypassed;
+	struct ended *ended;
+	u64 ends;
+};
+
+enum place { QUEUED, AT_DISK, OUT };
+
+/* A request with a class, or whose class is not asked any more. */
+struct disk_request {
+	struct cello_request cello; /* first */
+	struct request *rq;
+	struct blkcg_gq *blkg; /* pinned: the group is part of it */
+	enum place place;
+};
+
+/* A cgroup's requests at one disk. */
+struct disk_cgroup {
+	struct blkg_policy_data pd; /* first */
+	struct disk *disk;
+	struct list_head at; /* among all of the disk's */
+	u64 id;
+	struct cello_group group[CELLO_CLASSES];
+};
+
+extern const char *const class_names[CELLO_CLASSES];
+extern const struct elv_fs_entry disk_attributes[];
+extern const struct blk_mq_debugfs_attr disk_debugfs[];
+
+static inline struct disk *disk_of(struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+/* cgroup.c */
+int cgroups_register(void);
+void cgroups_unregister(void);
+int cgroups_begin(struct disk *d);
+void cgroups_end(struct disk *d);
+struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
+/* The class that the cgroup was given, or CELLO_CLASSES. */
+u32 cgroup_class(struct cgroup_subsys_state *css);
+
+/* readahead.c */
+void readahead_register(void);
+void readahead_unregister(void);
+
+#endif

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cello - the I/O scheduler `cello`: the block layer's side of core/cello.h
+ *
+ * echo cello > /sys/block/DEVICE/queue/scheduler
+ *
+ * A request is asked for its class when it comes (insert): its own hint, its cgroup, the
+ * process it came from, in this order. Without a class it bypasses Cello. The policy says which
+ * request goes to the disk next (dispatch), and is told when it was served (completed), which
+ * is also when the next may go. Requests are merged as by the other schedulers: those of one
+ * cgroup and one I/O priority, hence of one class.
+ *
+ * Nothing here decides anything: see core/cello.h. Flushes and commands (passthrough) never
+ * reach a scheduler.
+ */
+#include <linux/ioprio.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "disk.h"
+
+extern int elv_register(struct elevator_type *type);
+extern void elv_unregister(struct elevator_type *type);
+extern struct elevator_queue *elevator_alloc(struct request_queue *q, struct elevator_type *type);
+extern bool elv_bio_merge_ok(struct request *rq, struct bio *bio);
+extern void elv_rqhash_add(struct request_queue *q, struct request *rq);
+extern void elv_rqhash_del(struct request_queue *q, struct request *rq);
+extern void elv_rb_add(struct rb_root *root, struct request *rq);
+extern void elv_rb_del(struct rb_root *root, struct request *rq);
+extern struct request *elv_rb_find(struct rb_root *root, sector_t sector);
+extern struct request *elv_rb_former_request(struct request_queue *q, struct request *rq);
+extern struct request *elv_rb_latter_request(struct request_queue *q, struct request *rq);
+extern bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio, unsigned int segments,
+				   struct request **merged);
+extern bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq,
+					  struct list_head *merged);
+extern void wbt_disable_default(struct gendisk *disk);
+extern void wbt_enable_default(struct gendisk *disk);
+
+static struct kmem_cache *request_cache;
+static mempool_t *requests;
+
+const char *const class_names[CELLO_CLASSES] = {"interactive", "throughput", "realtime"};
+
+static struct disk_request *request_of(struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+/* ---- a request's class ------------------------------------------------- */
+
+struct asked {
+	u32 class_id; /* CELLO_CLASSES: none */
+	u64 deadline_ns;
+};
+
+static struct asked by_hint(u32 hint)
+{
+	struct asked asked = {cello_hint_class(hint), cello_hint_deadline_ns(hint)};
+
+	if (asked.class_id == CELLO_HINT_NONE)
+		asked.class_id = CELLO_CLASSES;
+	return asked;
+}
+
+/* Its own hint, else its cgroup's class, else its process's. */
+static struct asked asked_for(struct request *rq)
+{
+	u32 hint = IOPRIO_PRIO_HINT(req_get_ioprio(rq));
+	struct asked asked = {CELLO_CLASSES, 0};
+
+	if (cello_hint_is(hint))
+		asked = by_hint(hint);
+	if (cello_hint_is(hint) && cello_hint_own(hint))
+		return asked;
+	if (rq->bio && rq->bio->bi_blkg) {
+		u32 class_id = cgroup_class(&rq->bio->bi_blkg->blkcg->css);
+
+		if (class_id < CELLO_CLASSES)
+			asked.class_id = class_id;
+	}
+	return asked;
+}
+
+/* ---- merging ----------------------------------------------------------- */
+
+static bool is_transfer(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+}
+
+/* No discards: one of several ranges does not end where its first begins and all are long. */
+static bool is_mergeable(struct request *rq)
+{
+	return is_transfer(rq) && !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
+	       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
+}
+
+static void sort_in(struct disk *d, struct request *rq)
+{
+	if (!is_mergeable(rq))
+		return;
+	elv_rb_add(&d->sorted[rq_data_dir(rq)], rq);
+	elv_rqhash_add(d->q, rq);
+	if (!d->q->last_merge)
+		d->q->last_merge = rq;
+}
+
+static void sort_out(struct disk *d, struct request *rq)
+{
+	if (!RB_EMPTY_NODE(&rq->rb_node))
+		elv_rb_del(&d->sorted[rq_data_dir(rq)], rq);
+	elv_rqhash_del(d->q, rq);
+	if (d->q->last_merge == rq)
+		d->q->last_merge = NULL;
+}
+
+static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
+{
+	struct disk *d = disk_of(q);
+	struct request *merged = NULL;
+	bool done;
+
+	spin_lock_irq(&d->lock);
+	done = blk_mq_sched_try_merge(q, bio, segments, &merged);
+	spin_unlock_irq(&d->lock);
+	if (merged)
+		blk_mq_free_request(merged);
+	return done;
+}
+
+static int disk_request_merge(struct request_queue *q, struct request **to, struct bio *bio)
+{
+	struct disk *d = disk_of(q);
+	struct request *rq = elv_rb_find(&d->sorted[bio_data_dir(bio)], bio_end_sector(bio));
+
+	if (!rq || !elv_bio_merge_ok(rq, bio))
+		return ELEVATOR_NO_MERGE;
+	*to = rq;
+	return ELEVATOR_FRONT_MERGE;
+}
+
+static void grown(struct disk *d, struct request *rq)
+{
+	struct disk_request *r = request_of(rq);
+
+	if (r && r->place == QUEUED)
+		cello_grown(&d->cello, &r->cello, blk_rq_pos(rq), blk_rq_sectors(rq));
+}
+
+static void disk_request_merged(struct request_queue *q, struct request *rq, enum elv_merge how)
+{
+	struct disk *d = disk_of(q);
+
+	if (how == ELEVATOR_FRONT_MERGE && !RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(&d->sorted[rq_data_dir(rq)], rq);
+		elv_rb_add(&d->sorted[rq_data_dir(rq)], rq);
+	}
+	grown(d, rq);
+}
+
+/* The earlier deadline of two holds for both. */
+static void sooner(struct disk *d, struct disk_request *r, u64 deadline_ns)
+{
+	if (r->place != QUEUED || r->cello.deadline_ns <= deadline_ns)
+		return;
+	cello_remove(&d->cello, &r->cello);
+	r->cello.deadline_ns = deadline_ns;
+	cello_add(&d->cello, &r->cello, ktime_get_ns());
+}
+
+static void disk_requests_merged(struct request_queue *q, struct request *rq, struct request *gone)
+{
+	struct disk *d = disk_of(q);
+	struct disk_request *r = request_of(rq), *g = request_of(gone);
+
+	sort_out(d, gone);
+	if (g && g->place == QUEUED) {
+		cello_remove(&d->cello, &g->cello);
+		g->place = OUT;
+		if (r)
+			sooner(d, r, g->cello.deadline_ns);
+	}
+	grown(d, rq);
+}
+
+/* ---- a request's way --------------------------------------------------- */
+
+static void disk_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
+
+static struct disk_request *classified(struct disk *d, struct request *rq)
+{
+	struct disk_cgroup *cgroup = rq->bio ? cgroup_of(rq->bio->bi_blkg) : NULL;
+	struct asked asked = asked_for(rq);
+	u64 now_ns = ktime_get_ns();
+	struct disk_request *r;
+
+	if (!cgroup || asked.class_id >= CELLO_CLASSES)
+		return NULL;
+	r = mempool_alloc(requests, GFP_NOWAIT | __GFP_NOWARN);
+	if (!r)
+		return NULL;
+	r->rq = rq;
+	r->blkg = rq->bio->bi_blkg;
+	percpu_ref_get(&r->blkg->refcnt);
+	r->place = QUEUED;
+	r->cello.group = &cgroup->group[asked.class_id];
+	r->cello.sector = blk_rq_pos(rq);
+	r->cello.sectors = blk_rq_sectors(rq);
+	r->cello.way = req_op(rq) == REQ_OP_READ ? 0 : is_transfer(rq) ? 1 : 2;
+	r->cello.deadline_ns = now_ns + (asked.deadline_ns ? asked.deadline_ns : d->deadline_ns);
+	rq->elv.priv[0] = r;
+	cello_add(&d->cello, &r->cello, now_ns);
+	return r;
+}
+
+static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struct list_head *merged)
+{
+	d->full = false;
+	/* It was at the disk, and comes back to be tried again; or it must not wait. */
+	if (request_of(rq) || flags) {
+		list_add(&rq->queuelist, &d->first);
+		return;
+	}
+	if (blk_mq_sched_try_insert_merge(d->q, rq, merged))
+		return;
+	if ((rq->rq_flags & RQF_USE_SCHED) && classified(d, rq)) {
+		sort_in(d, rq);
+		return;
+	}
+	d->bypassed++;
+	list_add_tail(&rq->queuelist, &d->bypass);
+}
+
+static void disk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+				 blk_insert_t flags)
+{
+	struct disk *d = disk_of(hctx->queue);
+	struct request *rq, *next;
+	unsigned long irq;
+	LIST_HEAD(merged);
+
+	spin_lock_irqsave(&d->lock, irq);
+	list_for_each_entry_safe(rq, next, list, queuelist)
+	{
+		list_del_init(&rq->queuelist);
+		insert(d, rq, flags, &merged);
+	}
+	spin_unlock_irqrestore(&d->lock, irq);
+	list_for_each_entry_safe(rq, next, &merged, queuelist)
+	{
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+static struct request *next_of(struct list_head *list)
+{
+	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
+
+	if (rq)
+		list_del_init(&rq->queuelist);
+	return rq;
+}
+
+static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct disk *d = disk_of(hctx->queue);
+	struct disk_request *r;
+	struct request *rq;
+	unsigned long irq;
+
+	spin_lock_irqsave(&d->lock, irq);
+	rq = next_of(&d->first);
+	if (!rq)
+		rq = next_of(&d->bypass);
+	if (!rq) {
+		r = (struct disk_request *)cello_next(&d->cello, ktime_get_ns());
+		d->full = !r;
+		if (r) {
+			r->place = AT_DISK;
+			rq = r->rq;
+			sort_out(d, rq);
+		}
+	}
+	spin_unlock_irqrestore(&d->lock, irq);
+	return rq;
+}
+
+static bool disk_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct disk *d = disk_of(hctx->queue);
+
+	return !list_empty_careful(&d->first) || !list_empty_careful(&d->bypass) ||
+	       (READ_ONCE(d->cello.waiting) + READ_ONCE(d->cello.queued) && !READ_ONCE(d->full));
+}
+
+static void note_end(struct disk *d, const struct cello_request *r, u64 now_ns)
+{
+	struct ended *e = &d->ended[d->ends++ % REALTIME_KEPT];
+
+	e->arrived_ns = r->arrived_ns;
+	e->sector = r->sector;
+	e->sectors = r->sectors;
+	e->promised = r->promised;
+	e->deadline_ns = r->deadline_ns;
+	e->end_ns = now_ns;
+	e->error_ns = r->error_ns;
+}
+
+/* It was served, and the disk is free for another. */
+static void disk_completed_request(struct request *rq, u64 now)
+{
+	struct disk *d = disk_of(rq->q);
+	struct disk_request *r = request_of(rq);
+	u64 now_ns = ktime_get_ns();
+	unsigned long irq;
+	bool more;
+
+	spin_lock_irqsave(&d->lock, irq);
+	if (r && r->place == AT_DISK) {
+		cello_done(&d->cello, &r->cello, now_ns);
+		r->place = OUT;
+		if (r->cello.group->class_id == CELLO_REALTIME)
+			note_end(d, &r->cello, now_ns);
+	} else {
+		cello_bypassed(&d->cello, now_ns);
+	}
+	d->full = false;
+	more = d->cello.waiting + d->cello.queued;
+	spin_unlock_irqrestore(&d->lock, irq);
+	if (more)
+		blk_mq_run_hw_queues(rq->q, true);
+}
+
+/* It goes, served or not. */
+static void disk_finish_request(struct request *rq)
+{
+	struct disk_request *r = request_of(rq);
+	struct disk *d = disk_of(rq->q);
+	unsigned long irq;
+
+	if (!r)
+		return;
+	rq->elv.priv[0] = NULL;
+	spin_lock_irqsave(&d->lock, irq);
+	if (r->place == AT_DISK) {
+		cello_return(&d->cello, &r->cello);
+		d->full = false;
+	} else if (r->place == QUEUED) {
+		sort_out(d, rq);
+		cello_remove(&d->cello, &r->cello);
+	}
+	spin_unlock_irqrestore(&d->lock, irq);
+	percpu_ref_put(&r->blkg->refcnt);
+	mempool_free(r, requests);
+}
+
+/* ---- a disk's way ------------------------------------------------------ */
+
+static struct disk *new_disk(struct request_queue *q)
+{
+	bool turning = q->limits.features & BLK_FEAT_ROTATIONAL;
+	struct disk *d = kvzalloc_node(sizeof(*d), GFP_KERNEL, q->node);
+
+	if (!d)
+		return NULL;
+	d->ended = kvcalloc(REALTIME_KEPT, sizeof(*d->ended), GFP_KERNEL);
+	if (!d->ended) {
+		kvfree(d);
+		return NULL;
+	}
+	spin_lock_init(&d->lock);
+	d->q = q;
+	INIT_LIST_HEAD(&d->first);
+	INIT_LIST_HEAD(&d->bypass);
+	INIT_LIST_HEAD(&d->cgroups);
+	d->sorted[READ] = d->sorted[WRITE] = RB_ROOT;
+	d->deadline_ns = DEADLINE_DEFAULT_MS * NSEC_PER_MSEC;
+	cello_init(&d->cello, get_capacity(q->disk), turning);
+	d->cello.flight_max = turning ? FLIGHT_TURNING : FLIGHT_FLAT;
+	return d;
+}
+
+static void free_disk(struct disk *d)
+{
+	kvfree(d->ended);
+	kvfree(d);
+}
+
+static int begin(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct disk *d = new_disk(q);
+	int refused;
+
+	if (!d)
+		return -ENOMEM;
+	eq->elevator_data = d;
+	spin_lock_irq(&q->queue_lock);
+	q->elevator = eq;
+	spin_unlock_irq(&q->queue_lock);
+	refused = cgroups_begin(d);
+	if (refused) {
+		free_disk(d);
+		return refused;
+	}
+	/* One order for all hardware queues. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	/* It would hold writers back before they come to a share. */
+	wbt_disable_default(q->disk);
+	return 0;
+}
+
+#ifdef INIT_SCHED_HAS_QUEUE
+static int disk_init(struct request_queue *q, struct elevator_queue *eq)
+{
+	return begin(q, eq);
+}
+#else
+static int disk_init(struct request_queue *q, struct elevator_type *type)
+{
+	struct elevator_queue *eq = elevator_alloc(q, type);
+	int refused = eq ? begin(q, eq) : -ENOMEM;
+
+	if (refused && eq)
+		kobject_put(&eq->kobj);
+	return refused;
+}
+#endif
+
+static void disk_exit(struct elevator_queue *eq)
+{
+	struct disk *d = eq->elevator_data;
+
+	WARN_ON_ONCE(!list_empty(&d->first) || !list_empty(&d->bypass));
+	WARN_ON_ONCE(d->cello.waiting + d->cello.queued + d->cello.in_flight);
+	cgroups_end(d);
+	wbt_enable_default(d->q->disk);
+	free_disk(d);
+}
+
+static struct elevator_type cello_type = {
+	.ops =
+		{
+			.init_sched = disk_init,
+			.exit_sched = disk_exit,
+			.bio_merge = disk_bio_merge,
+			.request_merge = disk_request_merge,
+			.request_merged = disk_request_merged,
+			.requests_merged = disk_requests_merged,
+			.former_request = elv_rb_former_request,
+			.next_request = elv_rb_latter_request,
+			.prepare_request = disk_prepare_request,
+			.insert_requests = disk_insert_requests,
+			.dispatch_request = disk_dispatch_request,
+			.has_work = disk_has_work,
+			.completed_request = disk_completed_request,
+			.finish_request = disk_finish_request,
+		},
+	/* Not const before 6.17. */
+	.elevator_attrs = (void *)disk_attributes,
+	.queue_debugfs_attrs = disk_debugfs,
+	.elevator_name = "cello",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init cello_load(void)
+{
+	int refused;
+
+	request_cache = KMEM_CACHE(disk_request, 0);
+	if (!request_cache)
+		return -ENOMEM;
+	refused = -ENOMEM;
+	requests = mempool_create_slab_pool(REQUESTS_RESERVED, request_cache);
+	if (!requests)
+		goto no_requests;
+	refused = cgroups_register();
+	if (refused)
+		goto no_cgroups;
+	refused = elv_register(&cello_type);
+	if (refused)
+		goto no_elevator;
+	readahead_register();
+	return 0;
+no_elevator:
+	cgroups_unregister();
+no_cgroups:
+	mempool_destroy(requests);
+no_requests:
+	kmem_cache_destroy(request_cache);
+	return refused;
+}
+
+static void __exit cello_unload(void)
+{
+	readahead_unregister();
+	elv_unregister(&cello_type);
+	cgroups_unregister();
+	mempool_destroy(requests);
+	kmem_cache_destroy(request_cache);
+}
+
+module_init(cello_load);
+module_exit(cello_unload);
+MODULE_ALIAS("cello-iosched");
+MODULE_DESCRIPTION("Cello: disk time by class, deadlines inside the share");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a disk shows and lets one set: queue/iosched/ in sysfs, sched/ in debugfs. */
+#include <linux/module.h>
+#include <linux/sysfs.h>
+
+#include "disk.h"
+
+/* ---- sysfs: one value a file ------------------------------------------- */
+
+static u64 read_under_lock(struct elevator_queue *e, u64 (*value)(const struct disk *d))
+{
+	struct disk *d = e->elevator_data;
+	unsigned long irq;
+	u64 x;
+
+	spin_lock_irqsave(&d->lock, irq);
+	x = value(d);
+	spin_unlock_irqrestore(&d->lock, irq);
+	return x;
+}
+
+/* A number, in a range; `set` may still refuse it. */
+static ssize_t write_under_lock(struct elevator_queue *e, const char *text, size_t size, u64 least,
+				u64 most, int (*set)(struct disk *d, u64 x))
+{
+	struct disk *d = e->elevator_data;
+	unsigned long irq;
+	int refused;
+	u64 x;
+
+	refused = kstrtou64(text, 10, &x);
+	if (refused)
+		return refused;
+	if (x < least || x > most)
+		return -ERANGE;
+	spin_lock_irqsave(&d->lock, irq);
+	refused = set(d, x);
+	d->full = false;
+	spin_unlock_irqrestore(&d->lock, irq);
+	if (refused)
+		return refused;
+	/* What waited for the old value. */
+	blk_mq_run_hw_queues(d->q, true);
+	return size;
+}
+
+#define SHOWN(name, expression)                                                                    \
+	static u64 get_##name(const struct disk *d)                                                \
+	{                                                                                          \
+		return (expression);                                                               \
+	}                                                                                          \
+	static ssize_t name##_show(struct elevator_queue *e, char *page)                           \
+	{                                                                                          \
+		return sysfs_emit(page, "%llu\n", read_under_lock(e, get_##name));                 \
+	}
+
+#define STORED(name, least, most)                                                                  \
+	static ssize_t name##_store(struct elevator_queue *e, const char *text, size_t size)       \
+	{                                                                                          \
+		return write_under_lock(e, text, size, least, most, set_##name);                   \
+	}
+
+static int set_round_us(struct disk *d, u64 x)
+{
+	return cello_set_round(&d->cello, x * NSEC_PER_USEC);
+}
+
+static int set_in_flight(struct disk *d, u64 x)
+{
+	d->cello.flight_max = x;
+	return 0;
+}
+
+static int set_deadline_ms(struct disk *d, u64 x)
+{
+	d->deadline_ns = x * NSEC_PER_MSEC;
+	return 0;
+}
+
+SHOWN(round_us, d->cello.round_ns / NSEC_PER_USEC)
+STORED(round_us, CELLO_ROUND_MIN_NS / NSEC_PER_USEC, CELLO_ROUND_MAX_NS / NSEC_PER_USEC)
+SHOWN(in_flight, d->cello.flight_max)
+STORED(in_flight, 1, FLIGHT_MAX)
+SHOWN(deadline_ms, d->deadline_ns / NSEC_PER_MSEC)
+STORED(deadline_ms, 1, DEADLINE_MAX_MS)
+SHOWN(rounds, d->cello.rounds)
+SHOWN(bypassed, d->bypassed)
+SHOWN(error_us, d->cello.time.error_ns / NSEC_PER_USEC)
+SHOWN(realtime_late, d->cello.class[CELLO_REALTIME].late)
+SHOWN(realtime_broken, d->cello.class[CELLO_REALTIME].broken)
+
+static int set_weight(struct disk *d, u32 class_id, u64 x)
+{
+	u32 weights[CELLO_CLASSES], i;
+
+	for (i = 0; i < CELLO_CLASSES; i++)
+		weights[i] = i == class_id ? x : d->cello.class[i].part.weight;
+	return cello_set_weights(&d->cello, weights);
+}
+
+#define OF_CLASS(name, id)                                                                         \
+	static int set_weight_##name(struct disk *d, u64 x)                                        \
+	{                                                                                          \
+		return set_weight(d, id, x);                                                       \
+	}                                                                                          \
+	SHOWN(weight_##name, d->cello.class[id].part.weight)                                       \
+	STORED(weight_##name, 0, CELLO_WEIGHT_MAX)                                                 \
+	SHOWN(name##_requests, d->cello.class[id].part.served)                                     \
+	SHOWN(name##_time_us, d->cello.class[id].part.served_ns / NSEC_PER_USEC)                   \
+	SHOWN(name##_waiting, d->cello.class[id].part.present)
+
+OF_CLASS(interactive, CELLO_INTERACTIVE)
+OF_CLASS(throughput, CELLO_THROUGHPUT)
+OF_CLASS(realtime, CELLO_REALTIME)
+
+#define SET(name) __ATTR(name, 0644, name##_show, name##_store)
+#define GET(name) __ATTR(name, 0444, name##_show, NULL)
+
+const struct elv_fs_entry disk_attributes[] = {
+	SET(round_us),
+	SET(in_flight),
+	SET(deadline_ms),
+	SET(weight_interactive),
+	SET(weight_throughput),
+	SET(weight_realtime),
+	GET(rounds),
+	GET(bypassed),
+	GET(error_us),
+	GET(realtime_late),
+	GET(realtime_broken),
+	GET(interactive_requests),
+	GET(interactive_time_us),
+	GET(interactive_waiting),
+	GET(throughput_requests),
+	GET(throughput_time_us),
+	GET(throughput_waiting),
+	GET(realtime_requests),
+	GET(realtime_time_us),
+	GET(realtime_waiting),
+	{},
+};
+
+/* ---- debugfs: the queues ----------------------------------------------- */
+
+/* The scheduled queue from its head: class, sector, sectors, r or w, estimate, time left. */
+static int scheduled_show(void *queue, struct seq_file *s)
+{
+	struct disk *d = disk_of(queue);
+	struct cello_link *l;
+	u64 now_ns = ktime_get_ns();
+
+	spin_lock_irq(&d->lock);
+	for (l = d->cello.scheduled.next; l != &d->cello.scheduled; l = l->next) {
+		const struct cello_request *r = cello_at(l);
+		u32 class_id = r->group->class_id;
+
+		seq_printf(s, "%s %llu %u %c %llu ", class_names[class_id], r->sector, r->sectors,
+			   r->way ? 'w' : 'r', r->estimate_ns / NSEC_PER_USEC);
+		if (class_id == CELLO_REALTIME)
+			seq_printf(s, "%lld\n",
+				   (s64)(r->deadline_ns - now_ns) / (s64)NSEC_PER_MSEC);
+		else
+			seq_puts(s, "-\n");
+	}
+	spin_unlock_irq(&d->lock);
+	return 0;
+}
+
+static void each_group(struct disk *d, struct seq_file *s,
+		       void (*print)(struct seq_file *s, const struct cello_group *g))
+{
+	struct disk_cgroup *c;
+	u32 i;
+
+	spin_lock_irq(&d->lock);
+	list_for_each_entry(c, &d->cgroups, at)
+	{
+		for (i = 0; i < CELLO_CLASSES; i++) {
+			const struct cello_group *g = &c->group[i];
+
+			if (!g->part.present && !g->part.served)
+				continue;
+			seq_printf(s, "%llu %s %u ", c->id, class_names[i], g->part.weight);
+			print(s, g);
+		}
+	}
+	spin_unlock_irq(&d->lock);
+}
+
+static void print_waiting(struct seq_file *s, const struct cello_group *g)
+{
+	seq_printf(s, "%u\n", g->waiting);
+}
+
+/* Cgroup, class, weight, pending requests. */
+static int pending_show(void *queue, struct seq_file *s)
+{
+	each_group(disk_of(queue), s, print_waiting);
+	return 0;
+}
+
+static void print_served(struct seq_file *s, const struct cello_group *g)
+{
+	seq_printf(s, "%llu %llu\n", g->part.served, g->part.served_ns / NSEC_PER_USEC);
+}
+
+/* Cgroup, class, weight, requests served, disk time in microseconds. */
+static int groups_show(void *queue, struct seq_file *s)
+{
+	each_group(disk_of(queue), s, print_served);
+	return 0;
+}
+
+/* The latest real-time requests: arrival, sector, sectors, deadline, end, promised, error. */
+static int realtime_show(void *queue, struct seq_file *s)
+{
+	struct disk *d = disk_of(queue);
+	u64 i;
+
+	spin_lock_irq(&d->lock);
+	for (i = d->ends > REALTIME_KEPT ? d->ends - REALTIME_KEPT : 0; i < d->ends; i++) {
+		const struct ended *e = &d->ended[i % REALTIME_KEPT];
+
+		seq_printf(s, "%llu %llu %u %llu %llu %u %llu\n", e->arrived_ns, e->sector,
+			   e->sectors, e->deadline_ns, e->end_ns, e->promised, e->error_ns);
+	}
+	spin_unlock_irq(&d->lock);
+	return 0;
+}
+
+const struct blk_mq_debugfs_attr disk_debugfs[] = {
+	{"scheduled", 0400, scheduled_show},
+	{"pending", 0400, pending_show},
+	{"groups", 0400, groups_show},
+	{"realtime", 0400, realtime_show},
+	{},
+};
