@@ -82,6 +82,15 @@ pub fn stage_dir() -> PathBuf {
     target().join("stage")
 }
 
+/// Kernel modules of the guest: the users', and what only tests need.
+fn guest_modules() -> Vec<PathBuf> {
+    ["kernel/disk", "kernel/testdisk"]
+        .map(|folder| root().join(folder))
+        .into_iter()
+        .filter(|folder| folder.join("Kbuild").is_file())
+        .collect()
+}
+
 /// Builds and installs into the stage, together with the guest's part of the tests.
 pub fn stage() -> Result<()> {
     let products = release()?;
@@ -92,6 +101,12 @@ pub fn stage() -> Result<()> {
             .with_context(|| format!("{} cannot be cleared", stage.display()))?;
     }
     install::install(&products, Path::new("/usr"), &stage, Files::Runtime)?;
+    check(
+        command(root().join("vm/headers"))
+            .arg("--stage")
+            .arg(&stage)
+            .args(guest_modules()),
+    )?;
     let tests = root().join("tests");
     if tests.is_dir() {
         let to = stage.join("usr/lib/qlinux/tests");
