@@ -30,7 +30,7 @@ pub fn release() -> Result<Products> {
 /// Builds what only tests in the guest need: the examples.
 fn test_programs() -> Result<Products> {
     let mut products = Products::default();
-    products.build(&["--package", "qlinux", "--examples"])?;
+    products.build(&["-p", "qlinux", "-p", "qlinux-core", "--examples"])?;
     Ok(products)
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a disk takes for a request, to the nanosecond: for simulations.
+//! How long a disk takes for a request, to the nanosecond: for simulations, and to check the test
+//! disk of the guest (kernel/testdisk/model.h), which computes the same in the same integers.
 //!
 //! Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994: the arm seeks (a + b
 //! times the root of the distance), the disk turns until the sector is below the head, and
@@ -57,8 +58,9 @@ impl Disk {
         Disk { shape, at: 0 }
     }
 
-    /// Sectors on a track there, the track's number, and its part of a turn.
-    fn geometry(&self, sector: u64) -> (u64, u64, f64) {
+    /// Sectors on a track there, the track's number, and the part of a turn until the sector
+    /// passes, in nanoseconds.
+    fn geometry(&self, sector: u64) -> (u64, u64, u64) {
         let [first, last] = self.shape.track_sectors;
         let zone_sectors = self.shape.sectors / ZONES + 1;
         let track_sectors = |zone: u64| first - (first - last) * zone / (ZONES - 1);
@@ -66,8 +68,19 @@ impl Disk {
         let before: u64 = (0..zone).map(|z| zone_sectors / track_sectors(z)).sum();
         let on_track = track_sectors(zone);
         let inside = sector % zone_sectors;
-        let part = (inside % on_track) as f64 / on_track as f64;
-        (on_track, before + inside / on_track, part)
+        let part_ns = inside % on_track * self.shape.turn_ns / on_track;
+        (on_track, before + inside / on_track, part_ns)
+    }
+
+    /// From one track to the other.
+    fn seek_ns(&self, from: u64, to: u64) -> u64 {
+        let (_, tracks, _) = self.geometry(self.shape.sectors - 1);
+        let [least, longest] = self.shape.seek_ns;
+        match from.abs_diff(to) {
+            0 => 0,
+            // The quotient first: the product with the distance would not fit for a large disk.
+            distance => least + (longest * longest / tracks * distance).isqrt(),
+        }
     }
 
     /// Serves the request from now on; returns how long that takes.
@@ -79,18 +92,12 @@ impl Disk {
             return self.shape.overhead_ns + sectors * FLAT_SECTOR_NS;
         }
         let (_, here, _) = self.geometry(from.min(self.shape.sectors - 1));
-        let (on_track, there, part) = self.geometry(request.sector);
-        let (_, tracks, _) = self.geometry(self.shape.sectors - 1);
-        let mut time_ns = self.shape.overhead_ns;
-        if here != there {
-            let distance = here.abs_diff(there) as f64 / tracks as f64;
-            time_ns +=
-                self.shape.seek_ns[0] + (self.shape.seek_ns[1] as f64 * distance.sqrt()) as u64;
-        }
-        let turned = ((now_ns + time_ns) % turn_ns) as f64 / turn_ns as f64;
+        let (on_track, there, part_ns) = self.geometry(request.sector);
+        let mut time_ns = self.shape.overhead_ns + self.seek_ns(here, there);
         // What follows at once is below the head already: the disk reads ahead.
         if from != request.sector {
-            time_ns += ((part - turned).rem_euclid(1.0) * turn_ns as f64) as u64;
+            let turned_ns = (now_ns + time_ns) % turn_ns;
+            time_ns += (part_ns + turn_ns - turned_ns) % turn_ns;
         }
         time_ns + sectors * turn_ns / on_track
     }
