@@ -28,12 +28,12 @@
  *   soft real-time         by deadline; of equal ones in order of sectors. Before requests of
  *                          other classes as far as it must to be in time, and no further
  *   interactive            by slack stealing: as early as no real-time request is late for it,
- *                          among the interactive ones where the disk is on its way there. A
- *                          class that waits for its next share anyway is served on the way
- *   throughput-intensive   where the disk is on its way there, or at the tail
+ *                          among the interactive ones where the queue grows least. A class
+ *                          that waits for its next share anyway is placed as the next is
+ *   throughput-intensive   in SCAN order, turning at the last request (LOOK), as soon as no
+ *                          real-time request is late for it
  *
- * On its way: where the queue's estimated time grows least, which is what SCAN order by sectors
- * stands for on a disk that seeks.
+ * What continues where another request ends goes right behind that one.
  *
  * Non-goals: what has no class does not come here; merging and flushes are the block layer's.
  * The caller serialises calls, owns the memory of requests and groups, and tells the time.
@@ -129,6 +129,7 @@ struct cello {
 	u64 round_ns;
 	u64 rounds;
 	u64 head;    /* where the last request that was issued ends */
+	bool up;     /* the arm moved to higher sectors for it */
 	u64 free_ns; /* the disk is estimated to be done with what is in flight */
 	u64 done_ns; /* when it last was done with a request */
 	struct disktime time;
@@ -243,24 +244,49 @@ CORE_FN struct cello_link *cello_behind(struct cello *c, u32 class_id)
 	return l->next;
 }
 
+/* No real-time request is late if it is served before this place. */
+CORE_FN bool cello_fits(struct cello *c, struct cello_link *at, const struct cello_request *r)
+{
+	u64 slack = at == &c->scheduled ? ~0ULL : cello_at(at)->slack_ns;
+
+	return slack == ~0ULL || cello_growth(c, at, r) <= slack;
+}
+
+/* What is there begins just where the request before it ends: nothing comes between. */
+CORE_FN bool cello_continued(const struct cello *c, const struct cello_link *at)
+{
+	return at != &c->scheduled &&
+	       ((const struct cello_request *)at)->sector == cello_from(c, at);
+}
+
+/* Right behind the request that it continues, or none. */
+CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r)
+{
+	struct cello_link *l = c->scheduled.next;
+
+	for (;; l = l->next) {
+		if (cello_from(c, l) == r->sector && cello_fits(c, l, r))
+			return l;
+		if (l == &c->scheduled)
+			return 0;
+	}
+}
+
 /*
  * Of the places up to `end` the one where the queue grows least, if no real-time request is
- * late for it; else the first behind. What lies on the disk's way is served on its way: SCAN
- * order, by the disk's own times.
+ * late for it; else the first behind.
  */
 CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_request *r,
-					  struct cello_link *end, u64 now_ns)
+					  struct cello_link *end)
 {
 	struct cello_link *l = c->scheduled.next, *place = &c->scheduled;
 	u64 least = ~0ULL;
 	bool behind = false;
 
-	cello_slacks(c, now_ns);
 	for (;; l = l->next) {
 		u64 growth = cello_growth(c, l, r);
-		u64 slack = l == &c->scheduled ? ~0ULL : cello_at(l)->slack_ns;
 
-		if (growth < least && growth <= slack) {
+		if (growth < least && !cello_continued(c, l) && cello_fits(c, l, r)) {
 			least = growth;
 			place = l;
 		}
@@ -268,6 +294,33 @@ CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_re
 		if (l == &c->scheduled || (behind && least != ~0ULL))
 			return place;
 	}
+}
+
+CORE_FN bool cello_ahead(bool up, u64 from, u64 sector)
+{
+	return up ? sector >= from : sector <= from;
+}
+
+/*
+ * The first place where the arm is on its way there, or where it turns and might as well go on
+ * until there, if no real-time request is late for it.
+ */
+CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_request *r)
+{
+	struct cello_link *l;
+	bool up = c->up;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		u64 from = cello_from(c, l), to = cello_at(l)->sector;
+		bool further = cello_ahead(up, from, r->sector), turns = !cello_ahead(up, from, to);
+
+		up ^= turns;
+		if (further == turns ? !further : !cello_ahead(up, r->sector, to))
+			continue;
+		if (!cello_continued(c, l) && cello_fits(c, l, r))
+			break;
+	}
+	return l;
 }
 
 /* Where the requests end that no other class's lie behind. */
@@ -310,17 +363,19 @@ CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_re
 
 CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r, u64 now_ns)
 {
-	switch (r->group->class_id) {
-	case CELLO_REALTIME:
+	u32 class_id = r->group->class_id;
+	struct cello_link *at;
+
+	if (class_id == CELLO_REALTIME)
 		return cello_place_realtime(c, r, now_ns);
-	case CELLO_INTERACTIVE:
-		/* To be early gains nothing for a class that waits for its next share anyway. */
-		if (!c->class[CELLO_INTERACTIVE].greedy)
-			return cello_cheapest(c, r, cello_behind(c, CELLO_INTERACTIVE), now_ns);
-		return cello_cheapest(c, r, &c->scheduled, now_ns);
-	default:
-		return cello_cheapest(c, r, &c->scheduled, now_ns);
-	}
+	cello_slacks(c, now_ns);
+	at = cello_neighbour(c, r);
+	if (at)
+		return at;
+	/* To be early gains nothing for a class that waits for its next share anyway. */
+	if (class_id == CELLO_INTERACTIVE && !c->class[class_id].greedy)
+		return cello_cheapest(c, r, cello_behind(c, class_id));
+	return cello_scan(c, r);
 }
 
 /* The requests behind it that are late now are promised no more, nor is it if it is late. */
@@ -543,6 +598,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
 	c->queued = c->waiting = c->in_flight = 0;
 	c->flight_max = 1;
+	c->up = true;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
 	c->rounds = c->head = c->free_ns = c->done_ns = 0;
 	disktime_init(&c->time, sectors, turning);
@@ -659,6 +715,8 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	r = cello_at(c->scheduled.next);
 	r->from = c->head;
 	r->estimate_ns = cello_estimate(c, c->head, r);
+	if (r->sector != c->head)
+		c->up = r->sector > c->head;
 	c->head = cello_end(r);
 	cello_unschedule(c, r);
 	r->issued_ns = now_ns;
