@@ -18,6 +18,10 @@
  * earns the others no credit. Who used more, by a long request or a wrong estimate, begins
  * the next round with the difference. A class of weight 0 is served when no other has requests.
  *
+ * Requests of the next round join those of this one in the scheduled queue, or the arm would
+ * have little to choose from at each round's end; those of a third wait until the first is over.
+ * So a request may be overtaken by a round of others, and by no more.
+ *
  *   P = 100 ms, interactive 1, throughput-intensive 4, soft real-time 0; requests of 10 ms:
  *   2 of the first class and 8 of the second to a round. Alone, either has the disk.
  *
@@ -83,6 +87,7 @@ struct cello_request {
 	u64 charged_ns;  /* that its class and group were charged for it */
 	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
 	u64 error_ns;    /* real-time: what its estimated end may be off by */
+	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
@@ -113,7 +118,7 @@ struct cello_class {
 	u32 waiting; /* pending */
 	u32 weights; /* of its groups that have requests */
 	u64 rounds;  /* among its groups */
-	bool greedy; /* it used its share of the last round, and wanted more */
+	bool greedy; /* it used its share of the last round, and had requests */
 	u64 late;    /* real-time requests served after their deadline */
 	u64 broken;  /* of those, promised to be in time, and late by more than the error */
 };
@@ -122,6 +127,7 @@ struct cello {
 	struct cello_class class[CELLO_CLASSES];
 	struct cello_link scheduled;
 	u32 queued;    /* in the scheduled queue */
+	u32 older;     /* of those, scheduled in the round before */
 	u32 waiting;   /* pending, of all classes */
 	u32 in_flight; /* at the disk */
 	u32 flight_max;
@@ -473,17 +479,18 @@ CORE_FN struct cello_group *cello_turn(struct cello *c, struct cello_class *k)
 	return 0;
 }
 
-/* Every class with requests has used its share, and what was scheduled has gone to the disk. */
+/* Every class with requests has used its share. */
 CORE_FN void cello_round(struct cello *c, u64 rounds)
 {
 	u32 i;
 
 	c->rounds += rounds;
+	c->older = c->queued;
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		struct cello_class *k = &c->class[i];
 		u64 share = cello_share(c, k);
 
-		k->greedy = k->waiting;
+		k->greedy = k->part.present;
 		if (!share)
 			k->part.used_ns = 0;
 		else if (k->part.present)
@@ -523,7 +530,7 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 	}
 	if (!some)
 		return spare;
-	if (!rounds || c->queued)
+	if (!rounds || c->older)
 		return 0;
 	cello_round(c, rounds);
 	for (i = 0; i < CELLO_CLASSES; i++) {
@@ -561,6 +568,7 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	r->estimate_ns = cello_estimate(c, cello_from(c, at), r);
 	cello_before(at, &r->link);
 	r->scheduled = true;
+	r->round = c->rounds;
 	c->queued++;
 	if (at != &c->scheduled)
 		cello_at(at)->estimate_ns = cello_estimate(c, cello_end(r), cello_at(at));
@@ -596,7 +604,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	}
 	cello_ring(&c->scheduled);
 	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
-	c->queued = c->waiting = c->in_flight = 0;
+	c->queued = c->older = c->waiting = c->in_flight = 0;
 	c->flight_max = 1;
 	c->up = true;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
@@ -697,6 +705,7 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 	cello_unlink(&r->link);
 	r->scheduled = false;
 	c->queued--;
+	c->older -= r->round != c->rounds;
 	if (next != &c->scheduled)
 		cello_at(next)->estimate_ns =
 			cello_estimate(c, cello_from(c, next), cello_at(next));

@@ -160,6 +160,70 @@ proptest! {
     }
 }
 
+/// Shares are kept in every 20 rounds, not only on average.
+#[test]
+fn every_20_rounds() {
+    let round_ns = SECOND / 2;
+    for (turning, weights) in [
+        [1, 1, 0],
+        [1, 2, 0],
+        [1, 4, 0],
+        [4, 1, 0],
+        [3, 5, 7],
+        [7, 3, 5],
+    ]
+    .into_iter()
+    .flat_map(|weights| [(false, weights), (true, weights)])
+    {
+        let mut world = World::new(shape(turning), weights, round_ns, 11);
+        for class in Class::ALL {
+            if weights[class as usize] > 0 {
+                world.client(class, 100, 6, 8);
+            }
+        }
+        world.begin();
+        world.run(2 * round_ns);
+        for _ in 0..5 {
+            let begun = Class::ALL.map(|class| world.cello.class(class).ns);
+            let from_ns = world.now_ns;
+            world.run(from_ns + 20 * round_ns);
+            for class in Class::ALL {
+                let ns = world.cello.class(class).ns - begun[class as usize];
+                let share = ns as f64 / (world.now_ns - from_ns) as f64;
+                let ideal =
+                    f64::from(weights[class as usize]) / f64::from(weights.iter().sum::<u32>());
+                assert!(
+                    (share - ideal).abs() < 0.02,
+                    "{weights:?}, turning {turning}: {class:?} has {share} for {ideal}"
+                );
+            }
+        }
+    }
+}
+
+/// A reader that is always before the arm, or continues what is being served, does not keep
+/// another one waiting for more than two rounds.
+#[test]
+fn nobody_is_passed_forever() {
+    let round_ns = 100_000_000;
+    for class in [Class::Throughput, Class::Interactive] {
+        let mut world = World::new(Shape::TURNING, [1, 1, 1], round_ns, 5);
+        let stream = world.client(class, 100, 24, 256);
+        world.clients[stream].sequential = true;
+        let other = world.client(class, 100, 1, 8);
+        world.clients[other].group = world.clients[stream].group;
+        world.begin();
+        world.run(60 * SECOND);
+        let responses = world.responses[other];
+        assert!(responses.requests > 300, "{}", responses.requests);
+        assert!(
+            responses.worst_ns < 5 * round_ns / 2,
+            "{} ns",
+            responses.worst_ns
+        );
+    }
+}
+
 /// Alone, every class has the whole disk.
 #[test]
 fn alone() {
@@ -193,12 +257,12 @@ fn weight_0() {
     let idle = world.client(Class::Interactive, 100, 4, 8);
     world.begin();
     world.run(SECOND);
-    assert!(world.responses[idle].0 > 1000);
-    let before = world.responses[idle].0;
+    let before = world.responses[idle].requests;
+    assert!(before > 1000);
     world.client(Class::Throughput, 100, 8, 8);
     (0..8).for_each(|_| world.ask(1));
     world.run(2 * SECOND);
-    assert!(world.responses[idle].0 - before < 10);
+    assert!(world.responses[idle].requests - before < 10);
 }
 
 /// Four streams of 1.5 Mb/s in the real-time class with enough of a share are in time beside

@@ -32,6 +32,14 @@ pub struct Client {
     pub deadline_ns: u64,
 }
 
+/// From the arrival of a client's requests to their end.
+#[derive(Clone, Copy, Default)]
+pub struct Responses {
+    pub requests: u64,
+    pub sum_ns: u64,
+    pub worst_ns: u64,
+}
+
 /// A disk, its scheduler, and who uses it.
 pub struct World {
     pub cello: Cello,
@@ -43,8 +51,8 @@ pub struct World {
     pub next_sector: Vec<u64>,
     pub owner: BTreeMap<RequestId, (usize, Request, u64)>,
     pub busy_ns: u64,
-    /// By client: requests, and from their arrival to their end.
-    pub responses: Vec<(u64, u64)>,
+    /// By client.
+    pub responses: Vec<Responses>,
 }
 
 impl World {
@@ -76,7 +84,7 @@ impl World {
             deadline_ns: SECOND,
         });
         self.next_sector.push(self.shape.sectors / 2);
-        self.responses.push((0, 0));
+        self.responses.push(Responses::default());
         self.clients.len() - 1
     }
 
@@ -120,8 +128,11 @@ impl World {
         self.now_ns += time_ns;
         self.busy_ns += time_ns;
         self.cello.done(id, self.now_ns);
-        self.responses[i].0 += 1;
-        self.responses[i].1 += self.now_ns - asked_ns;
+        let response_ns = self.now_ns - asked_ns;
+        let responses = &mut self.responses[i];
+        responses.requests += 1;
+        responses.sum_ns += response_ns;
+        responses.worst_ns = responses.worst_ns.max(response_ns);
         self.ask(i);
         true
     }
