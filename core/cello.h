@@ -491,11 +491,9 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 		u64 share = cello_share(c, k);
 
 		k->greedy = k->part.present;
-		if (!share)
-			k->part.used_ns = 0;
-		else if (k->part.present)
+		if (share && k->part.present)
 			k->part.used_ns -= (s64)(share * rounds);
-		else
+		else if (share)
 			cello_forget(&k->part, share, rounds);
 	}
 }
@@ -544,13 +542,19 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 	return 0;
 }
 
+/* So much in all. What took longer than any request was no fault of who asked. */
 CORE_FN void cello_charge(struct cello_request *r, struct cello_class *k, u64 ns)
 {
-	s64 more = (s64)ns - (s64)r->charged_ns;
+	s64 more;
 
+	if (ns > DISKTIME_MAX_NS)
+		ns = DISKTIME_MAX_NS;
+	more = (s64)ns - (s64)r->charged_ns;
 	r->charged_ns = ns;
 	r->group->part.used_ns += more;
-	k->part.used_ns += more;
+	/* A class without a share does not begin with a debt when it is given one. */
+	if (k->part.weight)
+		k->part.used_ns += more;
 }
 
 /* The request goes from its group's pending queue to its place in the scheduled queue. */
@@ -624,8 +628,11 @@ CORE_FN int cello_set_weights(struct cello *c, const u32 *weights)
 	}
 	if (!sum)
 		return -CORE_EINVAL;
-	for (i = 0; i < CELLO_CLASSES; i++)
+	for (i = 0; i < CELLO_CLASSES; i++) {
 		c->class[i].part.weight = weights[i];
+		if (!weights[i])
+			c->class[i].part.used_ns = 0;
+	}
 	c->weights = sum;
 	return 0;
 }

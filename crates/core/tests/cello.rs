@@ -265,6 +265,49 @@ fn weight_0() {
     assert!(world.responses[idle].requests - before < 10);
 }
 
+/// What a class of weight 0 was served is no debt when it is given a weight.
+#[test]
+fn weight_0_keeps_no_debt() {
+    let mut world = World::new(Shape::FLAT, [0, 1, 1], 100_000_000, 7);
+    let idle = world.client(Class::Interactive, 100, 4, 8);
+    world.begin();
+    world.run(20 * SECOND);
+    world.client(Class::Throughput, 100, 8, 8);
+    (0..8).for_each(|_| world.ask(1));
+    world.cello.set_weights([1, 1, 1]).unwrap();
+    let before = world.responses[idle].requests;
+    world.run(21 * SECOND);
+    let requests = world.responses[idle].requests - before;
+    // Of 9,259 that the disk can serve.
+    assert!((4200..=5100).contains(&requests), "{requests}");
+}
+
+/// A request that takes a minute is charged for 4 s.
+#[test]
+fn the_longest_charge() {
+    let mut world = World::new(Shape::FLAT, [1, 1, 0], 100_000_000, 7);
+    let slow = world.client(Class::Interactive, 100, 8, 8);
+    world.client(Class::Throughput, 100, 8, 8);
+    let begun = Request {
+        sector: 0,
+        sectors: 8,
+        writes: false,
+        deadline_ns: 0,
+    };
+    let group = world.clients[slow].group;
+    world.cello.add(group, begun, 0).unwrap();
+    let id = world.cello.next(0).unwrap();
+    world.begin();
+    world.now_ns = 60 * SECOND;
+    world.cello.done(id, world.now_ns);
+    let before = world.cello.class(Class::Interactive).ns;
+    assert_eq!(before, world.now_ns, "it is counted in full");
+    world.run(80 * SECOND);
+    let ns = world.cello.class(Class::Interactive).ns - before;
+    // Of 20 s it waits for 4, and has half of the others.
+    assert!(ns.abs_diff(8 * SECOND) < SECOND / 2, "{ns}");
+}
+
 /// Four streams of 1.5 Mb/s in the real-time class with enough of a share are in time beside
 /// any number of interactive clients, as was promised.
 #[test]
