@@ -18,6 +18,10 @@
  * earns the others no credit. Who used more, by a long request or a wrong estimate, begins
  * the next round with the difference. A class of weight 0 is served when no other has requests.
  *
+ * Requests of the next round join those of this one in the scheduled queue, or the arm would
+ * have little to choose from at each round's end; those of a third wait until the first is over.
+ * So a request may be overtaken by a round of others, and by no more.
+ *
  *   P = 100 ms, interactive 1, throughput-intensive 4, soft real-time 0; requests of 10 ms:
  *   2 of the first class and 8 of the second to a round. Alone, either has the disk.
  *
@@ -28,12 +32,12 @@
  *   soft real-time         by deadline; of equal ones in order of sectors. Before requests of
  *                          other classes as far as it must to be in time, and no further
  *   interactive            by slack stealing: as early as no real-time request is late for it,
- *                          among the interactive ones where the disk is on its way there. A
- *                          class that waits for its next share anyway is served on the way
- *   throughput-intensive   where the disk is on its way there, or at the tail
+ *                          among the interactive ones where the queue grows least. A class
+ *                          that waits for its next share anyway is placed as the next is
+ *   throughput-intensive   in SCAN order, turning at the last request (LOOK), as soon as no
+ *                          real-time request is late for it
  *
- * On its way: where the queue's estimated time grows least, which is what SCAN order by sectors
- * stands for on a disk that seeks.
+ * What continues where another request ends goes right behind that one.
  *
  * Non-goals: what has no class does not come here; merging and flushes are the block layer's.
  * The caller serialises calls, owns the memory of requests and groups, and tells the time.
@@ -83,6 +87,7 @@ struct cello_request {
 	u64 charged_ns;  /* that its class and group were charged for it */
 	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
 	u64 error_ns;    /* real-time: what its estimated end may be off by */
+	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
@@ -113,7 +118,7 @@ struct cello_class {
 	u32 waiting; /* pending */
 	u32 weights; /* of its groups that have requests */
 	u64 rounds;  /* among its groups */
-	bool greedy; /* it used its share of the last round, and wanted more */
+	bool greedy; /* it used its share of the last round, and had requests */
 	u64 late;    /* real-time requests served after their deadline */
 	u64 broken;  /* of those, promised to be in time, and late by more than the error */
 };
@@ -122,6 +127,7 @@ struct cello {
 	struct cello_class class[CELLO_CLASSES];
 	struct cello_link scheduled;
 	u32 queued;    /* in the scheduled queue */
+	u32 older;     /* of those, scheduled in the round before */
 	u32 waiting;   /* pending, of all classes */
 	u32 in_flight; /* at the disk */
 	u32 flight_max;
@@ -129,6 +135,7 @@ struct cello {
 	u64 round_ns;
 	u64 rounds;
 	u64 head;    /* where the last request that was issued ends */
+	bool up;     /* the arm moved to higher sectors for it */
 	u64 free_ns; /* the disk is estimated to be done with what is in flight */
 	u64 done_ns; /* when it last was done with a request */
 	struct disktime time;
@@ -243,24 +250,49 @@ CORE_FN struct cello_link *cello_behind(struct cello *c, u32 class_id)
 	return l->next;
 }
 
+/* No real-time request is late if it is served before this place. */
+CORE_FN bool cello_fits(struct cello *c, struct cello_link *at, const struct cello_request *r)
+{
+	u64 slack = at == &c->scheduled ? ~0ULL : cello_at(at)->slack_ns;
+
+	return slack == ~0ULL || cello_growth(c, at, r) <= slack;
+}
+
+/* What is there begins just where the request before it ends: nothing comes between. */
+CORE_FN bool cello_continued(const struct cello *c, const struct cello_link *at)
+{
+	return at != &c->scheduled &&
+	       ((const struct cello_request *)at)->sector == cello_from(c, at);
+}
+
+/* Right behind the request that it continues, or none. */
+CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r)
+{
+	struct cello_link *l = c->scheduled.next;
+
+	for (;; l = l->next) {
+		if (cello_from(c, l) == r->sector && cello_fits(c, l, r))
+			return l;
+		if (l == &c->scheduled)
+			return 0;
+	}
+}
+
 /*
  * Of the places up to `end` the one where the queue grows least, if no real-time request is
- * late for it; else the first behind. What lies on the disk's way is served on its way: SCAN
- * order, by the disk's own times.
+ * late for it; else the first behind.
  */
 CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_request *r,
-					  struct cello_link *end, u64 now_ns)
+					  struct cello_link *end)
 {
 	struct cello_link *l = c->scheduled.next, *place = &c->scheduled;
 	u64 least = ~0ULL;
 	bool behind = false;
 
-	cello_slacks(c, now_ns);
 	for (;; l = l->next) {
 		u64 growth = cello_growth(c, l, r);
-		u64 slack = l == &c->scheduled ? ~0ULL : cello_at(l)->slack_ns;
 
-		if (growth < least && growth <= slack) {
+		if (growth < least && !cello_continued(c, l) && cello_fits(c, l, r)) {
 			least = growth;
 			place = l;
 		}
@@ -268,6 +300,33 @@ CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_re
 		if (l == &c->scheduled || (behind && least != ~0ULL))
 			return place;
 	}
+}
+
+CORE_FN bool cello_ahead(bool up, u64 from, u64 sector)
+{
+	return up ? sector >= from : sector <= from;
+}
+
+/*
+ * The first place where the arm is on its way there, or where it turns and might as well go on
+ * until there, if no real-time request is late for it.
+ */
+CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_request *r)
+{
+	struct cello_link *l;
+	bool up = c->up;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		u64 from = cello_from(c, l), to = cello_at(l)->sector;
+		bool further = cello_ahead(up, from, r->sector), turns = !cello_ahead(up, from, to);
+
+		up ^= turns;
+		if (further == turns ? !further : !cello_ahead(up, r->sector, to))
+			continue;
+		if (!cello_continued(c, l) && cello_fits(c, l, r))
+			break;
+	}
+	return l;
 }
 
 /* Where the requests end that no other class's lie behind. */
@@ -310,17 +369,19 @@ CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_re
 
 CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r, u64 now_ns)
 {
-	switch (r->group->class_id) {
-	case CELLO_REALTIME:
+	u32 class_id = r->group->class_id;
+	struct cello_link *at;
+
+	if (class_id == CELLO_REALTIME)
 		return cello_place_realtime(c, r, now_ns);
-	case CELLO_INTERACTIVE:
-		/* To be early gains nothing for a class that waits for its next share anyway. */
-		if (!c->class[CELLO_INTERACTIVE].greedy)
-			return cello_cheapest(c, r, cello_behind(c, CELLO_INTERACTIVE), now_ns);
-		return cello_cheapest(c, r, &c->scheduled, now_ns);
-	default:
-		return cello_cheapest(c, r, &c->scheduled, now_ns);
-	}
+	cello_slacks(c, now_ns);
+	at = cello_neighbour(c, r);
+	if (at)
+		return at;
+	/* To be early gains nothing for a class that waits for its next share anyway. */
+	if (class_id == CELLO_INTERACTIVE && !c->class[class_id].greedy)
+		return cello_cheapest(c, r, cello_behind(c, class_id));
+	return cello_scan(c, r);
 }
 
 /* The requests behind it that are late now are promised no more, nor is it if it is late. */
@@ -418,22 +479,21 @@ CORE_FN struct cello_group *cello_turn(struct cello *c, struct cello_class *k)
 	return 0;
 }
 
-/* Every class with requests has used its share, and what was scheduled has gone to the disk. */
+/* Every class with requests has used its share. */
 CORE_FN void cello_round(struct cello *c, u64 rounds)
 {
 	u32 i;
 
 	c->rounds += rounds;
+	c->older = c->queued;
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		struct cello_class *k = &c->class[i];
 		u64 share = cello_share(c, k);
 
-		k->greedy = k->waiting;
-		if (!share)
-			k->part.used_ns = 0;
-		else if (k->part.present)
+		k->greedy = k->part.present;
+		if (share && k->part.present)
 			k->part.used_ns -= (s64)(share * rounds);
-		else
+		else if (share)
 			cello_forget(&k->part, share, rounds);
 	}
 }
@@ -468,7 +528,7 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 	}
 	if (!some)
 		return spare;
-	if (!rounds || c->queued)
+	if (!rounds || c->older)
 		return 0;
 	cello_round(c, rounds);
 	for (i = 0; i < CELLO_CLASSES; i++) {
@@ -482,13 +542,19 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 	return 0;
 }
 
+/* So much in all. What took longer than any request was no fault of who asked. */
 CORE_FN void cello_charge(struct cello_request *r, struct cello_class *k, u64 ns)
 {
-	s64 more = (s64)ns - (s64)r->charged_ns;
+	s64 more;
 
+	if (ns > DISKTIME_MAX_NS)
+		ns = DISKTIME_MAX_NS;
+	more = (s64)ns - (s64)r->charged_ns;
 	r->charged_ns = ns;
 	r->group->part.used_ns += more;
-	k->part.used_ns += more;
+	/* A class without a share does not begin with a debt when it is given one. */
+	if (k->part.weight)
+		k->part.used_ns += more;
 }
 
 /* The request goes from its group's pending queue to its place in the scheduled queue. */
@@ -506,6 +572,7 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	r->estimate_ns = cello_estimate(c, cello_from(c, at), r);
 	cello_before(at, &r->link);
 	r->scheduled = true;
+	r->round = c->rounds;
 	c->queued++;
 	if (at != &c->scheduled)
 		cello_at(at)->estimate_ns = cello_estimate(c, cello_end(r), cello_at(at));
@@ -541,8 +608,9 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	}
 	cello_ring(&c->scheduled);
 	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
-	c->queued = c->waiting = c->in_flight = 0;
+	c->queued = c->older = c->waiting = c->in_flight = 0;
 	c->flight_max = 1;
+	c->up = true;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
 	c->rounds = c->head = c->free_ns = c->done_ns = 0;
 	disktime_init(&c->time, sectors, turning);
@@ -560,8 +628,11 @@ CORE_FN int cello_set_weights(struct cello *c, const u32 *weights)
 	}
 	if (!sum)
 		return -CORE_EINVAL;
-	for (i = 0; i < CELLO_CLASSES; i++)
+	for (i = 0; i < CELLO_CLASSES; i++) {
 		c->class[i].part.weight = weights[i];
+		if (!weights[i])
+			c->class[i].part.used_ns = 0;
+	}
 	c->weights = sum;
 	return 0;
 }
@@ -641,6 +712,7 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 	cello_unlink(&r->link);
 	r->scheduled = false;
 	c->queued--;
+	c->older -= r->round != c->rounds;
 	if (next != &c->scheduled)
 		cello_at(next)->estimate_ns =
 			cello_estimate(c, cello_from(c, next), cello_at(next));
@@ -659,6 +731,8 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	r = cello_at(c->scheduled.next);
 	r->from = c->head;
 	r->estimate_ns = cello_estimate(c, c->head, r);
+	if (r->sector != c->head)
+		c->up = r->sector > c->head;
 	c->head = cello_end(r);
 	cello_unschedule(c, r);
 	r->issued_ns = now_ns;

@@ -3,149 +3,13 @@
 //! and what was promised.
 
 use proptest::prelude::*;
-use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId, ROUNDS_NS};
-use qlinux_core::disk::{Disk, Shape};
+use qlinux_core::cello::{Cello, Class, Request, ROUNDS_NS};
+use qlinux_core::disk::Shape;
 use std::collections::{BTreeMap, BTreeSet};
+use world::{shape, World, SECOND};
 
-const SECOND: u64 = 1_000_000_000;
-
-/// Numbers that are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
-/// One that always has so many requests there (the papers' IO_inf).
-#[derive(Clone, Copy)]
-struct Client {
-    group: GroupId,
-    concurrency: usize,
-    sectors: u32,
-    /// One after the other rather than anywhere.
-    sequential: bool,
-    /// From the request to its deadline.
-    deadline_ns: u64,
-}
-
-/// A disk, its scheduler, and who uses it.
-struct World {
-    cello: Cello,
-    disk: Disk,
-    shape: Shape,
-    dice: Dice,
-    now_ns: u64,
-    clients: Vec<Client>,
-    next_sector: Vec<u64>,
-    owner: BTreeMap<RequestId, (usize, Request, u64)>,
-    busy_ns: u64,
-    /// By client: requests, and from their arrival to their end.
-    responses: Vec<(u64, u64)>,
-}
-
-impl World {
-    fn new(shape: Shape, weights: [u32; 3], round_ns: u64, seed: u64) -> World {
-        let mut cello = Cello::new(shape.sectors, shape.turn_ns > 0);
-        cello.set_weights(weights).unwrap();
-        cello.set_round(round_ns).unwrap();
-        World {
-            cello,
-            disk: Disk::new(shape),
-            shape,
-            dice: Dice(seed | 1),
-            now_ns: 0,
-            clients: Vec::new(),
-            next_sector: Vec::new(),
-            owner: BTreeMap::new(),
-            busy_ns: 0,
-            responses: Vec::new(),
-        }
-    }
-
-    fn client(&mut self, class: Class, weight: u32, concurrency: usize, sectors: u32) -> usize {
-        let group = self.cello.group(class, weight).unwrap();
-        self.clients.push(Client {
-            group,
-            concurrency,
-            sectors,
-            sequential: false,
-            deadline_ns: SECOND,
-        });
-        self.next_sector.push(self.shape.sectors / 2);
-        self.responses.push((0, 0));
-        self.clients.len() - 1
-    }
-
-    fn ask(&mut self, i: usize) {
-        let client = self.clients[i];
-        let sector = if client.sequential {
-            let at = self.next_sector[i];
-            self.next_sector[i] =
-                (at + u64::from(client.sectors)) % (self.shape.sectors - u64::from(client.sectors));
-            at
-        } else {
-            self.dice
-                .below(self.shape.sectors - u64::from(client.sectors))
-        };
-        let request = Request {
-            sector,
-            sectors: client.sectors,
-            writes: false,
-            deadline_ns: self.now_ns + client.deadline_ns,
-        };
-        let id = self
-            .cello
-            .add(client.group, request, self.now_ns)
-            .expect("room");
-        self.owner.insert(id, (i, request, self.now_ns));
-    }
-
-    fn begin(&mut self) {
-        for i in 0..self.clients.len() {
-            (0..self.clients[i].concurrency).for_each(|_| self.ask(i));
-        }
-    }
-
-    /// Serves one request; its client asks for the next. False: there is none.
-    fn step(&mut self) -> bool {
-        let Some(id) = self.cello.next(self.now_ns) else {
-            return false;
-        };
-        let (i, request, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
-        let time_ns = self.disk.serve(&request, self.now_ns);
-        self.now_ns += time_ns;
-        self.busy_ns += time_ns;
-        self.cello.done(id, self.now_ns);
-        self.responses[i].0 += 1;
-        self.responses[i].1 += self.now_ns - asked_ns;
-        self.ask(i);
-        true
-    }
-
-    fn run(&mut self, until_ns: u64) {
-        while self.now_ns < until_ns {
-            assert!(self.step(), "requests wait and the disk is idle");
-        }
-    }
-
-    fn shares(&mut self) -> [f64; 3] {
-        let all = self.busy_ns as f64;
-        Class::ALL.map(|class| self.cello.class(class).ns as f64 / all)
-    }
-}
-
-fn shape(turning: bool) -> Shape {
-    if turning {
-        Shape::TURNING
-    } else {
-        Shape::FLAT
-    }
-}
+#[path = "common/world.rs"]
+mod world;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
@@ -296,6 +160,70 @@ proptest! {
     }
 }
 
+/// Shares are kept in every 20 rounds, not only on average.
+#[test]
+fn every_20_rounds() {
+    let round_ns = SECOND / 2;
+    for (turning, weights) in [
+        [1, 1, 0],
+        [1, 2, 0],
+        [1, 4, 0],
+        [4, 1, 0],
+        [3, 5, 7],
+        [7, 3, 5],
+    ]
+    .into_iter()
+    .flat_map(|weights| [(false, weights), (true, weights)])
+    {
+        let mut world = World::new(shape(turning), weights, round_ns, 11);
+        for class in Class::ALL {
+            if weights[class as usize] > 0 {
+                world.client(class, 100, 6, 8);
+            }
+        }
+        world.begin();
+        world.run(2 * round_ns);
+        for _ in 0..5 {
+            let begun = Class::ALL.map(|class| world.cello.class(class).ns);
+            let from_ns = world.now_ns;
+            world.run(from_ns + 20 * round_ns);
+            for class in Class::ALL {
+                let ns = world.cello.class(class).ns - begun[class as usize];
+                let share = ns as f64 / (world.now_ns - from_ns) as f64;
+                let ideal =
+                    f64::from(weights[class as usize]) / f64::from(weights.iter().sum::<u32>());
+                assert!(
+                    (share - ideal).abs() < 0.02,
+                    "{weights:?}, turning {turning}: {class:?} has {share} for {ideal}"
+                );
+            }
+        }
+    }
+}
+
+/// A reader that is always before the arm, or continues what is being served, does not keep
+/// another one waiting for more than two rounds.
+#[test]
+fn nobody_is_passed_forever() {
+    let round_ns = 100_000_000;
+    for class in [Class::Throughput, Class::Interactive] {
+        let mut world = World::new(Shape::TURNING, [1, 1, 1], round_ns, 5);
+        let stream = world.client(class, 100, 24, 256);
+        world.clients[stream].sequential = true;
+        let other = world.client(class, 100, 1, 8);
+        world.clients[other].group = world.clients[stream].group;
+        world.begin();
+        world.run(60 * SECOND);
+        let responses = world.responses[other];
+        assert!(responses.requests > 300, "{}", responses.requests);
+        assert!(
+            responses.worst_ns < 5 * round_ns / 2,
+            "{} ns",
+            responses.worst_ns
+        );
+    }
+}
+
 /// Alone, every class has the whole disk.
 #[test]
 fn alone() {
@@ -329,12 +257,55 @@ fn weight_0() {
     let idle = world.client(Class::Interactive, 100, 4, 8);
     world.begin();
     world.run(SECOND);
-    assert!(world.responses[idle].0 > 1000);
-    let before = world.responses[idle].0;
+    let before = world.responses[idle].requests;
+    assert!(before > 1000);
     world.client(Class::Throughput, 100, 8, 8);
     (0..8).for_each(|_| world.ask(1));
     world.run(2 * SECOND);
-    assert!(world.responses[idle].0 - before < 10);
+    assert!(world.responses[idle].requests - before < 10);
+}
+
+/// What a class of weight 0 was served is no debt when it is given a weight.
+#[test]
+fn weight_0_keeps_no_debt() {
+    let mut world = World::new(Shape::FLAT, [0, 1, 1], 100_000_000, 7);
+    let idle = world.client(Class::Interactive, 100, 4, 8);
+    world.begin();
+    world.run(20 * SECOND);
+    world.client(Class::Throughput, 100, 8, 8);
+    (0..8).for_each(|_| world.ask(1));
+    world.cello.set_weights([1, 1, 1]).unwrap();
+    let before = world.responses[idle].requests;
+    world.run(21 * SECOND);
+    let requests = world.responses[idle].requests - before;
+    // Of 9,259 that the disk can serve.
+    assert!((4200..=5100).contains(&requests), "{requests}");
+}
+
+/// A request that takes a minute is charged for 4 s.
+#[test]
+fn the_longest_charge() {
+    let mut world = World::new(Shape::FLAT, [1, 1, 0], 100_000_000, 7);
+    let slow = world.client(Class::Interactive, 100, 8, 8);
+    world.client(Class::Throughput, 100, 8, 8);
+    let begun = Request {
+        sector: 0,
+        sectors: 8,
+        writes: false,
+        deadline_ns: 0,
+    };
+    let group = world.clients[slow].group;
+    world.cello.add(group, begun, 0).unwrap();
+    let id = world.cello.next(0).unwrap();
+    world.begin();
+    world.now_ns = 60 * SECOND;
+    world.cello.done(id, world.now_ns);
+    let before = world.cello.class(Class::Interactive).ns;
+    assert_eq!(before, world.now_ns, "it is counted in full");
+    world.run(80 * SECOND);
+    let ns = world.cello.class(Class::Interactive).ns - before;
+    // Of 20 s it waits for 4, and has half of the others.
+    assert!(ns.abs_diff(8 * SECOND) < SECOND / 2, "{ns}");
 }
 
 /// Four streams of 1.5 Mb/s in the real-time class with enough of a share are in time beside

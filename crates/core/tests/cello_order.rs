@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The order in which Cello (core/cello.h) serves requests: each class's place in the scheduled
+//! queue.
+
+use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId, ROUNDS_NS};
+use qlinux_core::disk::Shape;
+use std::collections::BTreeMap;
+
+/// A disk of 100 µs a request, and a group of each class.
+struct Queue {
+    cello: Cello,
+    groups: [GroupId; 3],
+    sectors: BTreeMap<RequestId, u64>,
+}
+
+const SECTORS: u32 = 8;
+
+impl Queue {
+    fn new() -> Queue {
+        let mut cello = Cello::new(Shape::FLAT.sectors, false);
+        cello.set_round(*ROUNDS_NS.end()).unwrap();
+        let groups = Class::ALL.map(|class| cello.group(class, 100).unwrap());
+        Queue {
+            cello,
+            groups,
+            sectors: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, class: Class, sector: u64, deadline_us: u64) -> RequestId {
+        let request = Request {
+            sector,
+            sectors: SECTORS,
+            writes: false,
+            deadline_ns: deadline_us * 1000,
+        };
+        let group = self.groups[class as usize];
+        let id = self.cello.add(group, request, 0).expect("room");
+        self.sectors.insert(id, sector);
+        id
+    }
+
+    fn bulk(&mut self, sectors: &[u64]) {
+        for sector in sectors {
+            self.add(Class::Throughput, *sector, 0);
+        }
+    }
+
+    /// Serves so many, at most; they all take no time. Where they begin.
+    fn serve(&mut self, most: usize) -> Vec<u64> {
+        let mut served = Vec::new();
+        while served.len() < most {
+            let Some(id) = self.cello.next(0) else { break };
+            self.cello.done(id, 0);
+            served.push(self.sectors[&id]);
+        }
+        served
+    }
+}
+
+/// SCAN order, from where the arm is, in the direction it has; it turns at the last request.
+#[test]
+fn the_arm_sweeps() {
+    let mut queue = Queue::new();
+    queue.bulk(&[5000, 1000, 9000, 3000]);
+    assert_eq!(queue.serve(2), [1000, 3000]);
+    // One that lies before the arm, one behind it, one beyond where it would have turned.
+    queue.bulk(&[4000, 2000, 10_000]);
+    assert_eq!(queue.serve(4), [4000, 5000, 9000, 10_000]);
+    queue.bulk(&[500, 11_000, 9500]);
+    assert_eq!(queue.serve(2), [11_000, 9500]);
+    queue.bulk(&[2500, 12_000, 1500]);
+    assert_eq!(queue.serve(9), [2500, 2000, 1500, 500, 12_000]);
+}
+
+/// The arm does not turn for every pair of requests around it.
+#[test]
+fn both_sides() {
+    let mut queue = Queue::new();
+    queue.bulk(&[5000]);
+    assert_eq!(queue.serve(1), [5000]);
+    queue.bulk(&[4000, 6000, 3000, 7000, 2000, 8000]);
+    assert_eq!(queue.serve(9), [6000, 7000, 8000, 4000, 3000, 2000]);
+}
+
+/// What continues where another ends follows it, whichever way the arm moves; nothing comes
+/// between the two.
+#[test]
+fn sequences_stay_together() {
+    let mut queue = Queue::new();
+    queue.bulk(&[9000]);
+    assert_eq!(queue.serve(1), [9000]);
+    queue.bulk(&[5000, 1000, 5008, 5016, 5000]);
+    assert_eq!(queue.serve(9), [5000, 5000, 5008, 5016, 1000]);
+
+    // Of the one that is being served, too.
+    queue.bulk(&[500, 1500]);
+    assert_eq!(queue.serve(1), [500]);
+    queue.bulk(&[400, 508]);
+    assert_eq!(queue.serve(9), [508, 400, 1500]);
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A disk, its scheduler and who uses it.
+#![allow(dead_code)] // every test binary uses its own part
+
+use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId};
+use qlinux_core::disk::{Disk, Shape};
+use std::collections::BTreeMap;
+
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Numbers that are the same in every run.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// One that always has so many requests there (the papers' IO_inf).
+#[derive(Clone, Copy)]
+pub struct Client {
+    pub group: GroupId,
+    pub concurrency: usize,
+    pub sectors: u32,
+    /// One after the other rather than anywhere.
+    pub sequential: bool,
+    /// From the request to its deadline.
+    pub deadline_ns: u64,
+}
+
+/// From the arrival of a client's requests to their end.
+#[derive(Clone, Copy, Default)]
+pub struct Responses {
+    pub requests: u64,
+    pub sum_ns: u64,
+    pub worst_ns: u64,
+}
+
+/// A disk, its scheduler, and who uses it.
+pub struct World {
+    pub cello: Cello,
+    pub disk: Disk,
+    pub shape: Shape,
+    pub dice: Dice,
+    pub now_ns: u64,
+    pub clients: Vec<Client>,
+    pub next_sector: Vec<u64>,
+    pub owner: BTreeMap<RequestId, (usize, Request, u64)>,
+    pub busy_ns: u64,
+    /// By client.
+    pub responses: Vec<Responses>,
+}
+
+impl World {
+    pub fn new(shape: Shape, weights: [u32; 3], round_ns: u64, seed: u64) -> World {
+        let mut cello = Cello::new(shape.sectors, shape.turn_ns > 0);
+        cello.set_weights(weights).unwrap();
+        cello.set_round(round_ns).unwrap();
+        World {
+            cello,
+            disk: Disk::new(shape),
+            shape,
+            dice: Dice(seed | 1),
+            now_ns: 0,
+            clients: Vec::new(),
+            next_sector: Vec::new(),
+            owner: BTreeMap::new(),
+            busy_ns: 0,
+            responses: Vec::new(),
+        }
+    }
+
+    pub fn client(&mut self, class: Class, weight: u32, concurrency: usize, sectors: u32) -> usize {
+        let group = self.cello.group(class, weight).unwrap();
+        self.clients.push(Client {
+            group,
+            concurrency,
+            sectors,
+            sequential: false,
+            deadline_ns: SECOND,
+        });
+        self.next_sector.push(self.shape.sectors / 2);
+        self.responses.push(Responses::default());
+        self.clients.len() - 1
+    }
+
+    pub fn ask(&mut self, i: usize) {
+        let client = self.clients[i];
+        let sector = if client.sequential {
+            let at = self.next_sector[i];
+            self.next_sector[i] =
+                (at + u64::from(client.sectors)) % (self.shape.sectors - u64::from(client.sectors));
+            at
+        } else {
+            self.dice
+                .below(self.shape.sectors - u64::from(client.sectors))
+        };
+        let request = Request {
+            sector,
+            sectors: client.sectors,
+            writes: false,
+            deadline_ns: self.now_ns + client.deadline_ns,
+        };
+        let id = self
+            .cello
+            .add(client.group, request, self.now_ns)
+            .expect("room");
+        self.owner.insert(id, (i, request, self.now_ns));
+    }
+
+    pub fn begin(&mut self) {
+        for i in 0..self.clients.len() {
+            (0..self.clients[i].concurrency).for_each(|_| self.ask(i));
+        }
+    }
+
+    /// Serves one request; its client asks for the next. False: there is none.
+    pub fn step(&mut self) -> bool {
+        let Some(id) = self.cello.next(self.now_ns) else {
+            return false;
+        };
+        let (i, request, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
+        let time_ns = self.disk.serve(&request, self.now_ns);
+        self.now_ns += time_ns;
+        self.busy_ns += time_ns;
+        self.cello.done(id, self.now_ns);
+        let response_ns = self.now_ns - asked_ns;
+        let responses = &mut self.responses[i];
+        responses.requests += 1;
+        responses.sum_ns += response_ns;
+        responses.worst_ns = responses.worst_ns.max(response_ns);
+        self.ask(i);
+        true
+    }
+
+    pub fn run(&mut self, until_ns: u64) {
+        while self.now_ns < until_ns {
+            assert!(self.step(), "requests wait and the disk is idle");
+        }
+    }
+
+    pub fn shares(&mut self) -> [f64; 3] {
+        let all = self.busy_ns as f64;
+        Class::ALL.map(|class| self.cello.class(class).ns as f64 / all)
+    }
+}
+
+pub fn shape(turning: bool) -> Shape {
+    if turning {
+        Shape::TURNING
+    } else {
+        Shape::FLAT
+    }
+}
