@@ -81,6 +81,29 @@ impl Installer {
         self.copy(page, &format!("share/man/man{section}/{name}"), 0o644)
     }
 
+    /// What DKMS builds the disk scheduler from, for each kernel that is installed.
+    fn module_sources(&self) -> Result<()> {
+        let to = format!("src/qlinux-cello-{VERSION}");
+        for folder in ["kernel/disk", "core"] {
+            let inside = root().join(folder);
+            for file in files(folder) {
+                let name = file_name(&file);
+                if file.parent() != Some(&inside) || name == "dkms.conf" {
+                    continue;
+                }
+                let mode = if has_extension(&file, &["sh"]) {
+                    0o755
+                } else {
+                    0o644
+                };
+                self.copy(&file, &format!("{to}/{folder}/{name}"), mode)?;
+            }
+        }
+        let template = root().join("kernel/disk/dkms.conf");
+        let text = fs::read_to_string(template)?.replace("@VERSION@", VERSION);
+        self.write(&format!("{to}/dkms.conf"), text.as_bytes(), 0o644)
+    }
+
     /// The command line writes its own pages and completions, so that they never disagree with it.
     fn generated(&self, qlinux: &Path) -> Result<()> {
         let pages = tempdir("man")?;
@@ -158,6 +181,7 @@ pub fn install(products: &Products, prefix: &Path, destdir: &Path, what: Files) 
             to.man_page(page)?;
         }
     }
+    to.module_sources()?;
     // Where the experiments look for the guest they boot.
     to.copy(&root().join("vm/run"), "share/qlinux/vm/run", 0o755)?;
     for license in [

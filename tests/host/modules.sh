@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: modules
+# description: DKMS builds the disk scheduler for two minor versions of the kernel from what is installed
+# timeout: 600
+set -uo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+if [[ $(id -u) -ne 0 ]]; then
+	echo 'skipped: a root of its own with kernel headers needs root'
+	echo 'ok modules are built as root only'
+	exit 0
+fi
+root=${QLINUX_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/qlinux}/headers
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$root"/usr/src/qlinux-cello-* "$root"/var/lib/dkms/qlinux-cello' EXIT
+
+cargo run --quiet --locked --package xtask -- install --prefix /usr --destdir "$work" >"$work/said" 2>&1 ||
+	cat "$work/said"
+source=$(echo "$work"/usr/src/qlinux-cello-*)
+version=${source##*-}
+cp -r "$source" "$root/usr/src/"
+readarray -t releases < <(vm/headers --quiet guest 6.12)
+
+inside() {
+	vm/headers --inside "$@" >"$work/said" 2>&1 || {
+		cat "$work/said"
+		return 1
+	}
+}
+
+built() { # built RELEASE
+	local module
+	inside dkms build -m qlinux-cello -v "$version" -k "$1" || {
+		cat "$root/var/lib/dkms/qlinux-cello/$version/build/make.log"
+		return 1
+	}
+	module=$(find "$root/var/lib/dkms/qlinux-cello/$version/$1" -name 'cello.ko*')
+	inside modinfo -k "$1" "${module#"$root"}" &&
+		grep -q '^alias: *cello-iosched$' "$work/said" && grep -q "^vermagic: *$1 " "$work/said"
+}
+
+inside dkms add -m qlinux-cello -v "$version"
+for release in "${releases[@]}"; do
+	if built "$release"; then
+		echo "ok DKMS builds it for $release"
+	else
+		echo "not ok DKMS builds it for $release"
+	fi
+done
+
+# Without the tool that tells the kernel's types it says so.
+if PATH=$work/empty /bin/sh kernel/disk/private.sh /dev/null 2>"$work/said" || ! grep -q 'bpftool is missing' "$work/said"; then
+	echo 'not ok without bpftool it says what to install'
+else
+	echo 'ok without bpftool it says what to install'
+fi
