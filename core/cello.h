@@ -82,7 +82,6 @@ struct cello_request {
 	u32 way;         /* 0 it reads, 1 it writes, 2 neither */
 	u64 deadline_ns; /* of the real-time class: absolute */
 	u64 arrived_ns;
-	u64 issued_ns;   /* it went to the disk */
 	u64 estimate_ns; /* of its service, from where the one before it ends */
 	u64 charged_ns;  /* that its class and group were charged for it */
 	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
@@ -134,10 +133,10 @@ struct cello {
 	u32 weights; /* of the classes */
 	u64 round_ns;
 	u64 rounds;
-	u64 head;    /* where the last request that was issued ends */
-	bool up;     /* the arm moved to higher sectors for it */
-	u64 free_ns; /* the disk is estimated to be done with what is in flight */
-	u64 done_ns; /* when it last was done with a request */
+	u64 head;      /* where the last request that was issued ends */
+	bool up;       /* the arm moved to higher sectors for it */
+	u64 begun_ns;  /* the disk was done with a request, or was idle and was given one */
+	u64 flight_ns; /* since then what is in flight is estimated to take */
 	struct disktime time;
 };
 
@@ -210,7 +209,9 @@ CORE_FN u64 cello_growth(struct cello *c, struct cello_link *at, const struct ce
 /* The disk is done with what it has, and begins with the scheduled queue. */
 CORE_FN u64 cello_free(const struct cello *c, u64 now_ns)
 {
-	return c->in_flight && c->free_ns > now_ns ? c->free_ns : now_ns;
+	u64 free_ns = c->begun_ns + c->flight_ns;
+
+	return c->in_flight && free_ns > now_ns ? free_ns : now_ns;
 }
 
 /* ---- class-specific: a place in the scheduled queue -------------------- */
@@ -612,7 +613,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->flight_max = 1;
 	c->up = true;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
-	c->rounds = c->head = c->free_ns = c->done_ns = 0;
+	c->rounds = c->head = c->begun_ns = c->flight_ns = 0;
 	disktime_init(&c->time, sectors, turning);
 }
 
@@ -677,7 +678,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	struct cello_class *k = &c->class[g->class_id];
 
 	r->arrived_ns = now_ns;
-	r->estimate_ns = r->charged_ns = r->issued_ns = r->slack_ns = r->error_ns = 0;
+	r->estimate_ns = r->charged_ns = r->slack_ns = r->error_ns = 0;
 	r->scheduled = r->promised = false;
 	if (!g->part.present++) {
 		k->weights += g->part.weight;
@@ -735,10 +736,16 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);
 	cello_unschedule(c, r);
-	r->issued_ns = now_ns;
-	c->free_ns = cello_free(c, now_ns) + r->estimate_ns;
-	c->in_flight++;
+	if (!c->in_flight++)
+		c->begun_ns = now_ns;
+	c->flight_ns += r->estimate_ns;
 	return r;
+}
+
+CORE_FN void cello_landed(struct cello *c, const struct cello_request *r)
+{
+	c->in_flight--;
+	c->flight_ns -= r->estimate_ns;
 }
 
 /* The disk has served it. */
@@ -746,8 +753,8 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 {
 	struct cello_class *k = &c->class[r->group->class_id];
 	struct disktime_of of = {r->from, r->sector, r->sectors, r->way};
-	u64 since = c->done_ns > r->issued_ns ? c->done_ns : r->issued_ns;
-	u64 took_ns = now_ns > since ? now_ns - since : 0;
+	/* The disk's time since then was for this one, whichever it began with. */
+	u64 took_ns = now_ns > c->begun_ns ? now_ns - c->begun_ns : 0;
 
 	disktime_learn(&c->time, &of, r->estimate_ns, took_ns);
 	cello_charge(r, k, took_ns);
@@ -759,11 +766,8 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 		k->late++;
 		k->broken += r->promised && now_ns - r->deadline_ns > r->error_ns;
 	}
-	c->done_ns = now_ns;
-	c->in_flight--;
-	/* What is in flight still was estimated to take until then. */
-	if (!c->in_flight)
-		c->free_ns = now_ns;
+	cello_landed(c, r);
+	c->begun_ns = now_ns;
 	cello_leave(c, r);
 }
 
@@ -788,7 +792,7 @@ CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
 CORE_FN void cello_return(struct cello *c, struct cello_request *r)
 {
 	cello_charge(r, &c->class[r->group->class_id], 0);
-	c->in_flight--;
+	cello_landed(c, r);
 	cello_leave(c, r);
 }
 

@@ -99,3 +99,45 @@ fn sequences_stay_together() {
     queue.bulk(&[400, 508]);
     assert_eq!(queue.serve(9), [508, 400, 1500]);
 }
+
+/// With several at the disk, what is promised follows what the disk did: it is done later than
+/// was estimated if the first of them took longer, and earlier if it did not.
+#[test]
+fn several_in_flight() {
+    let mut queue = Queue::new();
+    let mut now_ns = 0;
+    let mut sector = 1 << 20;
+    let mut random = || {
+        sector = sector * 48_271 % (Shape::FLAT.sectors - 8);
+        sector
+    };
+    // It is well known that each takes 100 us.
+    for _ in 0..4000 {
+        queue.bulk(&[random()]);
+        let id = queue.cello.next(now_ns).unwrap();
+        now_ns += 100_000;
+        queue.cello.done(id, now_ns);
+    }
+    queue.cello.set_in_flight(4);
+    // From the first four on, in us: the first is done, the fifth's deadline.
+    for (first_us, deadline_us, promised) in [
+        (190, 545, false),
+        (190, 620, true),
+        (10, 380, false),
+        (10, 455, true),
+    ] {
+        let sectors = [(); 4].map(|()| random());
+        queue.bulk(&sectors);
+        let ids = [(); 4].map(|()| queue.cello.next(now_ns).unwrap());
+        queue.cello.done(ids[0], now_ns + first_us * 1000);
+        queue.add(Class::Realtime, random(), now_ns / 1000 + deadline_us);
+        let id = queue.cello.next(now_ns + first_us * 1000).unwrap();
+        let said = queue.cello.said(id);
+        assert_eq!(said.promised, promised, "{first_us} {deadline_us}");
+        now_ns += 1_000_000;
+        for id in [ids[1], ids[2], ids[3], id] {
+            queue.cello.done(id, now_ns);
+            now_ns += 100_000;
+        }
+    }
+}
