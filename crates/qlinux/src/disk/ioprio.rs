@@ -217,6 +217,7 @@ pub fn of_request(class: Class, deadline: Option<Deadline>) -> Result<u16> {
 /// of the process and of its cgroup.
 pub struct Own {
     before: Ioprio,
+    own: Ioprio,
     /// A thread gives its own priority back.
     _here: std::marker::PhantomData<*const ()>,
 }
@@ -231,6 +232,7 @@ impl Own {
         wanted.give(0).map_err(refuse(wanted))?;
         Ok(Own {
             before,
+            own: wanted,
             _here: std::marker::PhantomData,
         })
     }
@@ -238,7 +240,10 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let _ = self.before.give(0);
+        // Unless the process was given another class meanwhile, which is in force then.
+        if Ioprio::of(0) == Ok(self.own) {
+            let _ = self.before.give(0);
+        }
     }
 }
 
@@ -337,6 +342,14 @@ mod tests {
             assert!(Ioprio(value).hint().unwrap().own);
             drop(own);
             assert_eq!(Ioprio::of(0).unwrap(), before);
+            let own = Own::begin(Class::Interactive, None).unwrap();
+            let given = before.with(
+                &Hint::new(false, Class::Throughput, None).unwrap(),
+                by_nice(0),
+            );
+            given.give(0).unwrap();
+            drop(own);
+            assert_eq!(Ioprio::of(0).unwrap(), given);
         })
         .join()
         .unwrap();
