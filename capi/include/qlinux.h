@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * qlinux.h - the calls of the H-SFQ schedulers
+ * qlinux.h - the calls of the H-SFQ schedulers and of the disk scheduler Cello
  *
- * QLinux (Sundaram et al.), tables 1 and 2. A node of the CPU's scheduling
+ * QLinux (Sundaram et al.), tables 1 to 3. A node of the CPU's scheduling
  * hierarchy is a cgroup: the node /a/b is the cgroup a/b. Each network interface
- * has a hierarchy of its own, of nodes and of queues of packets. Link with
- * -lqlinux; every call has a page in section 3 of the manual, qlinux(3) is the
- * overview.
+ * has a hierarchy of its own, of nodes and of queues of packets. Disks are divided
+ * among three classes of requests. Link with -lqlinux; every call has a page in
+ * section 3 of the manual, qlinux(3) is the overview.
  *
  * Calls return -1 and set errno when they are refused; hsfq_errmsg() then
  * tells object, reason and remedy. A call that is refused changed nothing.
@@ -247,6 +247,80 @@ static inline int hsfq_link_attach_socket(int fd, int queue)
 {
 	return setsockopt(fd, SOL_HSFQ, HSFQ_SO_QUEUE, &queue, sizeof(queue));
 }
+
+/*
+ * Requests of disks: table 3. A disk is named as the kernel does, sda, or by its device,
+ * /dev/sda; a partition means its disk. Classes are those of qlinux-cello(7).
+ */
+
+enum cello_class {
+	CELLO_INTERACTIVE = 0, /* short response times */
+	CELLO_THROUGHPUT = 1,  /* much data */
+	CELLO_REALTIME = 2,    /* each request before its deadline */
+	CELLO_NONE = 3,        /* bypasses Cello */
+};
+
+/* Deadlines, in milliseconds from a request's arrival; 0: the disk's default. */
+#define CELLO_DEADLINE_MIN 1
+#define CELLO_DEADLINE_MAX 49152
+
+/* cello_admin: commands, and what `args` points to. */
+enum cello_cmd {
+	CELLO_GET_WEIGHT = 1,   /* int */
+	CELLO_SET_WEIGHT = 2,   /* const int, 0 to 10000 */
+	CELLO_GET_DEADLINE = 3, /* long, in milliseconds */
+	CELLO_SET_DEADLINE = 4, /* const long, in milliseconds; of CELLO_REALTIME only */
+	CELLO_GET_STATUS = 5,   /* struct cello_status */
+};
+
+struct cello_status {
+	uint32_t size;   /* in: sizeof(struct cello_status) */
+	uint32_t weight; /* of the class */
+	/* Of the class, since the start. */
+	uint64_t requests; /* served */
+	uint64_t time_us;  /* the disk's time for them */
+	uint64_t waiting;  /* now */
+	uint64_t late;     /* CELLO_REALTIME: done after their deadline */
+	uint64_t broken;   /* of those, expected in time, by more than the error of the estimate */
+	/* Of the disk. */
+	uint64_t round_us;    /* length of a round */
+	uint64_t rounds;      /* since the start */
+	uint64_t bypassed;    /* requests without a class, since the start */
+	uint64_t error_us;    /* mean error of the estimates of a request's time, now */
+	uint32_t in_flight;   /* requests that it has at a time, at most */
+	uint32_t deadline_ms; /* of real-time requests without one of their own */
+};
+
+/* open(2) a file whose requests by cello_read and cello_write are of that class. */
+int cello_open(const char *path, int flags, int class_id, mode_t mode);
+
+/* close(2) a file of cello_open. */
+int cello_close(int fd);
+
+/* read(2) and write(2) in the file's class; a deadline takes CELLO_REALTIME. */
+ssize_t cello_read(int fd, void *buf, size_t count, long deadline_ms);
+ssize_t cello_write(int fd, const void *buf, size_t count, long deadline_ms);
+
+/* Gives a process (0: the calling one), with all its threads, a class; its children inherit it. */
+int cello_set_class(pid_t pid, int class_id);
+
+/* The class of a process, an enum cello_class. */
+int cello_get_class(pid_t pid);
+
+/* Reads or changes a class of a disk. */
+int cello_admin(const char *dev, int class_id, int cmd, void *args);
+
+/* Makes Cello a disk's scheduler. */
+int cello_start(const char *dev);
+
+/* Takes it off, and puts back what was there. */
+int cello_stop(const char *dev);
+
+/* Changes the length of a disk's rounds: 1000 to 10000000. */
+int cello_round(const char *dev, unsigned long round_us);
+
+/* The I/O priority of one request, for aio_reqprio of a struct iocb and ioprio of an io_uring_sqe. */
+int cello_ioprio(int class_id, long deadline_ms);
 
 /* What the last refused call of this thread was refused for, in one sentence. */
 const char *hsfq_errmsg(void);

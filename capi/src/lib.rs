@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface: tables 1 and 2 of QLinux on top of the `qlinux` library. The
+//! The C interface: tables 1 to 3 of QLinux on top of the `qlinux` library. The
 //! contract is `include/qlinux.h` and the manual pages beside it.
 
 mod admin;
+mod disk;
 mod link;
 
 use nix::errno::Errno;
@@ -49,7 +50,7 @@ thread_local! {
 }
 
 /// Runs a call the C way: -1 and errno, and no panic crosses the border.
-fn answer(call: impl FnOnce() -> Outcome) -> c_int {
+fn answer<T: From<i8>>(call: impl FnOnce() -> Outcome<T>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         refuse(
             Errno::EIO,
@@ -61,7 +62,7 @@ fn answer(call: impl FnOnce() -> Outcome) -> c_int {
             *message.borrow_mut() = CString::new(refusal.sentence).unwrap_or_default()
         });
         refusal.errno.set();
-        -1
+        T::from(-1)
     })
 }
 

@@ -126,7 +126,7 @@ fn header_map_and_manual_agree() {
         let text = std::fs::read_to_string(here.join(file)).unwrap();
         let words = text
             .split(|c: char| c.is_whitespace() || c == '*')
-            .filter(|w| w.starts_with("hsfq_"));
+            .filter(|w| w.starts_with("hsfq_") || w.starts_with("cello_"));
         words
             .filter_map(|w| w.split_once(end).map(|(name, _)| name.to_string()))
             .collect()
@@ -142,6 +142,49 @@ fn header_map_and_manual_agree() {
             "man/{name}.3 is missing"
         );
     }
+}
+
+#[test]
+fn wrong_arguments_about_disks() {
+    use disk::*;
+    let (dev, none) = (c"nowhere0".as_ptr(), std::ptr::null());
+    let mut value: [c_int; 32] = [0; 32];
+    let args = value.as_mut_ptr().cast();
+    // SAFETY: null pointers, C strings and what the commands take.
+    unsafe {
+        assert_eq!(errno_of(|| cello_open(none, 0, 0, 0)), Errno::EFAULT);
+        for class in [-1, 4, c_int::MAX] {
+            let open = errno_of(|| cello_open(c"/dev/null".as_ptr(), 0, class, 0));
+            assert_eq!(open, Errno::EINVAL);
+            assert_eq!(errno_of(|| cello_set_class(0, class)), Errno::EINVAL);
+            assert_eq!(errno_of(|| cello_ioprio(class, 0)), Errno::EINVAL);
+        }
+        let admin = |class, cmd| errno_of(|| cello_admin(dev, class, cmd, args));
+        for cmd in [GET_WEIGHT, GET_DEADLINE] {
+            assert_eq!(admin(0, cmd), Errno::ENODEV);
+            assert!(message().contains("lsblk"), "{}", message());
+        }
+        assert_eq!(admin(3, GET_WEIGHT), Errno::EINVAL);
+        assert_eq!(admin(0, 99), Errno::EINVAL);
+        assert_eq!(admin(0, GET_STATUS), Errno::EINVAL);
+        assert_eq!(admin(0, SET_DEADLINE), Errno::EINVAL);
+        assert_eq!(admin(2, SET_DEADLINE), Errno::ERANGE);
+        let null = std::ptr::null_mut();
+        let admin = |dev, args| errno_of(|| cello_admin(dev, 0, GET_WEIGHT, args));
+        assert_eq!(admin(none, args), Errno::EFAULT);
+        assert_eq!(admin(dev, null), Errno::EFAULT);
+        assert_eq!(errno_of(|| cello_start(none)), Errno::EFAULT);
+        assert_eq!(errno_of(|| cello_stop(none)), Errno::EFAULT);
+        assert_eq!(errno_of(|| cello_round(dev, 999)), Errno::ERANGE);
+        assert_eq!(errno_of(|| cello_round(dev, u64::MAX)), Errno::ERANGE);
+    }
+    for deadline in [-1, 49_153, i64::MIN, i64::MAX] {
+        assert_eq!(errno_of(|| cello_ioprio(2, deadline)), Errno::ERANGE);
+    }
+    assert_eq!(errno_of(|| cello_ioprio(1, 5)), Errno::EINVAL);
+    assert_eq!(errno_of(|| cello_get_class(-1)), Errno::ESRCH);
+    assert_eq!(errno_of(|| cello_close(-1)), Errno::EBADF);
+    assert_eq!(errno_of(|| cello_close(0)), Errno::EBADF);
 }
 
 #[test]
@@ -170,6 +213,12 @@ fn layouts_and_numbers_agree_with_the_header() {
         SID as usize + Discipline::Fq.number() as usize,
         QUEUE_BYTES as usize,
         qlinux::link::SOL_HSFQ as usize,
+        size_of::<disk::Status>(),
+        offset_of!(disk::Status, broken),
+        offset_of!(disk::Status, deadline_ms),
+        disk::GET_STATUS as usize,
+        qlinux::disk::Class::None.number() as usize,
+        (qlinux::disk::Deadline::MAX_NS / 1_000_000) as usize,
         Leaf::all().count(),
     ];
     let mut sids = String::new();
@@ -185,7 +234,9 @@ fn layouts_and_numbers_agree_with_the_header() {
          HSFQ_LEAF, HSFQ_THREADED, HSFQ_RM_EMPTY, HSFQ_WEIGHT_DEFAULT, sizeof(struct hsfq_qdisc), offsetof(struct hsfq_qdisc, least), \
          sizeof(struct hsfq_link_record), offsetof(struct hsfq_link_record, bytes), \
          offsetof(struct hsfq_link_record, enqueued), offsetof(struct hsfq_link_record, name), \
-         HSFQ_QDISC_NO_CODEL, HSFQ_LINK_FQ, HSFQ_LINK_QUEUE_BYTES, SOL_HSFQ, {count}{sids} }};\n\
+         HSFQ_QDISC_NO_CODEL, HSFQ_LINK_FQ, HSFQ_LINK_QUEUE_BYTES, SOL_HSFQ, \
+         sizeof(struct cello_status), offsetof(struct cello_status, broken), offsetof(struct cello_status, deadline_ms), \
+         CELLO_GET_STATUS, CELLO_NONE, CELLO_DEADLINE_MAX, {count}{sids} }};\n\
          for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) printf(\"%zu\\n\", all[i]);\nreturn 0;\n}}\n"
     );
     let folder = tempfile::tempdir().unwrap();

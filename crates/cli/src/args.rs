@@ -2,6 +2,7 @@
 //! The words of the command. From here come parser, help, man pages and
 //! completions.
 
+use crate::disk::args::{Disk, UpDisk, UP_HELP as UP_DISK_HELP};
 use crate::link::args::{Link, UpLink, UP_HELP};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use qlinux::class::{Settings, ThreadWeight};
@@ -16,7 +17,7 @@ use std::time::Duration;
 #[command(
     name = "qlinux",
     version,
-    about = "Hierarchical, weighted, predictable sharing of CPU and network links among classes of programs",
+    about = "Hierarchical, weighted, predictable sharing of CPU, network links and disks among classes of programs",
     long_about = "Divides the CPU among classes of ordinary programs by hierarchical start-time fair queueing (H-SFQ), on a \
                   stock kernel.\n\nA class is a cgroup: PATH /a/b is /sys/fs/cgroup/a/b, its weight is cpu.weight, and whatever \
                   else makes cgroups or changes weights (systemd, containers) makes and changes classes. The scheduler stays in \
@@ -43,6 +44,7 @@ Examples:
   qlinux run /compile --weight 50 -- make -j8
   qlinux link share eth0 web=3 video=5 rest=2 --rate 20mbit
   qlinux run --link eth0:/video -- ffmpeg -re -i a.mpg -f mpegts udp://10.0.0.9:5000
+  qlinux up disk sda && qlinux disk run throughput -- tar cf /mnt/b.tar /home
   qlinux top                                    who is entitled to what, and gets what
   qlinux down cpu                               back to the stock scheduler
 
@@ -70,6 +72,9 @@ pub enum Command {
     /// Divide network interfaces among classes of traffic
     #[command(subcommand)]
     Link(Link),
+    /// Divide disks among interactive, throughput and real-time requests
+    #[command(subcommand)]
+    Disk(Disk),
     /// Run a command in a class, which is created if it is missing
     #[command(after_help = RUN_EXAMPLES)]
     Run(Run),
@@ -101,6 +106,9 @@ pub enum Up {
     /// Schedule the packets of a network interface by H-SFQ until `down link` or the next boot
     #[command(after_help = UP_HELP)]
     Link(UpLink),
+    /// Schedule the requests of a disk by Cello until `down disk` or the next boot
+    #[command(after_help = UP_DISK_HELP)]
+    Disk(UpDisk),
 }
 
 #[derive(Args)]
@@ -128,6 +136,13 @@ pub enum Down {
     #[command(after_help = "Example:\n  qlinux down link eth0")]
     Link {
         /// Network interface
+        #[arg(value_name = "DEV")]
+        device: String,
+    },
+    /// Take Cello off a disk and put back the scheduler of before
+    #[command(after_help = "Example:\n  qlinux down disk sda")]
+    Disk {
+        /// Disk, as `lsblk` lists them
         #[arg(value_name = "DEV")]
         device: String,
     },

@@ -16,7 +16,7 @@ pub fn check(json: bool) -> Outcome {
         for (resource, title) in [
             (Resource::Cpu, "CPU (qlinux up cpu)"),
             (Resource::Link, "Links"),
-            (Resource::Disk, "Disks"),
+            (Resource::Disk, "Disks (qlinux up disk)"),
         ] {
             let _ = writeln!(text, "\n{title}");
             for item in report.items.iter().filter(|item| item.resource == resource) {

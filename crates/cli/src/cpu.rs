@@ -54,9 +54,10 @@ pub fn status(json: bool) -> Outcome {
     let status = cpu::status()?;
     if json {
         let links = crate::link::status_json()?;
-        return print_json(&serde_json::json!({ "cpu": status, "links": links }));
+        let disks = crate::disk::status_json();
+        return print_json(&serde_json::json!({ "cpu": status, "links": links, "disks": disks }));
     }
-    print(&(words(&status) + &crate::link::status()?))
+    print(&(words(&status) + &crate::link::status()? + &crate::disk::status()))
 }
 
 fn words(status: &Status) -> String {

@@ -6,6 +6,7 @@ mod args;
 mod check;
 mod class;
 mod cpu;
+mod disk;
 mod generate;
 mod link;
 mod reserve;
@@ -119,12 +120,15 @@ fn main() -> ExitCode {
         Command::Check => check::check(json),
         Command::Up(args::Up::Cpu(options)) => cpu::up(&options, json),
         Command::Up(args::Up::Link(options)) => link::up(&options, json),
+        Command::Up(args::Up::Disk(options)) => disk::up(&options, json),
         Command::Down(args::Down::Cpu) => cpu::down(json),
         Command::Down(args::Down::Link { device }) => link::down(&device, json),
+        Command::Down(args::Down::Disk { device }) => disk::down(&device, json),
         Command::Status => cpu::status(json),
         Command::Class(command) => class::class(&command, json),
         Command::Reserve(options) => reserve::reserve(&options, json),
         Command::Link(words) => link::link(&words, json),
+        Command::Disk(words) => disk::disk(&words, json),
         Command::Run(options) => run::run(&options),
         Command::Top(options) => top::top(&options, json),
         Command::Trace(options) => trace::trace(&options, json),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this kernel offers, and what to do about the rest.
 
+use crate::disk::module::{self, Module};
 use flate2::read::GzDecoder;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -414,30 +415,94 @@ impl System {
     }
 
     fn disk(&self) -> Vec<Item> {
-        let build = format!("/lib/modules/{}/build", self.release());
-        let there = self.path(&build).exists();
-        let (verdict, found) = if there {
-            (Verdict::Yes, format!("{build} is there"))
-        } else {
-            (Verdict::No, format!("{build} is missing"))
+        let release = self.release();
+        let module = Module::find(&self.root, &release);
+        let (modules, found) = self.option("CONFIG_MODULES");
+        let remedy = "boot a kernel built with CONFIG_MODULES=y";
+        let mut items = vec![item(
+            Resource::Disk,
+            "loadable modules",
+            modules,
+            found,
+            remedy,
+        )];
+        items.push(self.disk_module(&module, &release));
+        items.push(self.disk_headers(&module, &release));
+        items.push(self.disk_signature(&module));
+        items.push(self.disk_cgroups());
+        items
+    }
+
+    fn disk_module(&self, module: &Module, release: &str) -> Item {
+        let (verdict, found) = match module {
+            Module::Loaded => (Verdict::Yes, "loaded".into()),
+            Module::There(file) => {
+                let below = file.strip_prefix(&self.root).unwrap_or(file);
+                (Verdict::Yes, format!("/{}", below.display()))
+            }
+            Module::Missing => (Verdict::No, format!("not built for kernel {release}")),
         };
-        let (modules, modules_found) = self.option("CONFIG_MODULES");
-        vec![
-            item(
-                Resource::Disk,
-                "loadable modules",
-                modules,
-                modules_found,
-                "boot a kernel built with CONFIG_MODULES=y",
+        let remedy = module::build_remedy(&self.root, release);
+        item(Resource::Disk, "module cello", verdict, found, &remedy)
+    }
+
+    /// A module that is there needs them with the next kernel only.
+    fn disk_headers(&self, module: &Module, release: &str) -> Item {
+        let build = format!("/lib/modules/{release}/build");
+        let (verdict, found) = match (self.path(&build).exists(), module) {
+            (true, _) => (Verdict::Yes, format!("{build} is there")),
+            (false, Module::Missing) => (Verdict::No, format!("{build} is missing")),
+            (false, _) => (Verdict::Limited, format!("{build} is missing")),
+        };
+        item(
+            Resource::Disk,
+            "headers to build a module",
+            verdict,
+            found,
+            "install the kernel's headers: apt install linux-headers-$(uname -r) dkms",
+        )
+    }
+
+    fn disk_signature(&self, module: &Module) -> Item {
+        let secure = module::secure_boot(&self.root) == Some(true);
+        let signed = module::signed_only(&self.root);
+        let (verdict, found) = match (secure || signed, module) {
+            (false, _) => (Verdict::Yes, "modules need no signature"),
+            (true, Module::Loaded) => (Verdict::Yes, "the kernel took the module"),
+            (true, _) if secure => (Verdict::Limited, "Secure Boot is on"),
+            (true, _) => (Verdict::Limited, "the kernel takes only signed modules"),
+        };
+        let what = "modules of one's own";
+        item(Resource::Disk, what, verdict, found, module::SIGN_REMEDY)
+    }
+
+    fn disk_cgroups(&self) -> Item {
+        let table = self.text("/proc/self/mountinfo").unwrap_or_default();
+        let mount = crate::cgroup::mount_point(&table).unwrap_or_default();
+        let controllers = self.text(&format!("{}/cgroup.controllers", mount.display()));
+        let controllers = controllers.unwrap_or_default();
+        let missing: Vec<&str> = ["io", "memory"]
+            .into_iter()
+            .filter(|name| !controllers.split(' ').any(|c| c == *name))
+            .collect();
+        let (verdict, found) = match missing.is_empty() {
+            true => (Verdict::Yes, "controllers io and memory".to_string()),
+            false => (
+                Verdict::Limited,
+                format!("no controller {}", missing.join(", no controller ")),
             ),
-            item(
-                Resource::Disk,
-                "headers to build a module",
-                verdict,
-                found,
-                "install the kernel's headers: apt install linux-headers-$(uname -r) dkms",
-            ),
-        ]
+        };
+        let remedy = match missing.first() {
+            Some(&"io") => "processes can have disk classes, cgroups cannot: boot with the kernel parameter cgroup_no_v1=all",
+            _ => "what is written through the page cache has no class: boot with the kernel parameter cgroup_enable=memory",
+        };
+        item(
+            Resource::Disk,
+            "disk classes of cgroups",
+            verdict,
+            found,
+            remedy,
+        )
     }
 }
 
@@ -459,7 +524,7 @@ mod tests {
                 "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
             );
             machine.file("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
-            machine.file("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
+            machine.file("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n");
             machine.file("sys/kernel/sched_ext/state", "disabled\n");
             machine.file("sys/kernel/btf/vmlinux", "x");
             machine.file(
@@ -496,7 +561,10 @@ mod tests {
         let report = run_on(machine.0.path());
         assert!(report.usable(Resource::Cpu) && report.usable(Resource::Link));
         assert!(!report.usable(Resource::Disk));
-        assert_eq!(machine.verdicts(Verdict::No), ["headers to build a module"]);
+        assert_eq!(
+            machine.verdicts(Verdict::No),
+            ["module cello", "headers to build a module"]
+        );
         for item in report.items {
             assert_eq!(
                 item.remedy.is_empty(),
@@ -530,7 +598,8 @@ mod tests {
                 "sched_ext",
                 "quanta shorter than the tick",
                 "limits of classes (cpu.max)",
-                "privilege"
+                "privilege",
+                "disk classes of cgroups"
             ]
         );
         let no = machine.verdicts(Verdict::No);
@@ -539,12 +608,37 @@ mod tests {
             [
                 "kernel 7.3",
                 "cgroup v2 with cpu controller",
+                "module cello",
                 "headers to build a module"
             ]
         );
         assert!(machine
             .verdicts(Verdict::Unknown)
             .contains(&"classes in sched_ext"));
+    }
+
+    #[test]
+    fn disks() {
+        let machine = Machine::capable();
+        machine.file("lib/modules/7.3.4+deb13-amd64/updates/dkms/cello.ko.xz", "");
+        assert!(run_on(machine.0.path()).usable(Resource::Disk));
+        assert_eq!(
+            machine.verdicts(Verdict::Limited),
+            ["headers to build a module"]
+        );
+        machine.file("lib/modules/7.3.4+deb13-amd64/build/Makefile", "");
+        assert!(machine.verdicts(Verdict::Limited).is_empty());
+        machine.file("sys/module/module/parameters/sig_enforce", "Y\n");
+        machine.file("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+        assert_eq!(
+            machine.verdicts(Verdict::Limited),
+            ["modules of one's own", "disk classes of cgroups"]
+        );
+        machine.file("sys/module/cello/refcnt", "0\n");
+        assert_eq!(
+            machine.verdicts(Verdict::Limited),
+            ["disk classes of cgroups"]
+        );
     }
 
     #[test]

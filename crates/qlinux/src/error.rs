@@ -154,6 +154,8 @@ pub enum Error {
     NoCgroup2,
     #[error(transparent)]
     Link(#[from] crate::link::Refusal),
+    #[error(transparent)]
+    Disk(#[from] crate::disk::Refusal),
     #[error("{doing} {} is not permitted: run the command as root", path.display())]
     Privilege { doing: &'static str, path: PathBuf },
     #[error("{doing} {} failed: {source}; see the kernel log for more", path.display())]
@@ -193,6 +195,7 @@ impl Error {
         use Error::*;
         match self {
             Link(refusal) => refusal.errno(),
+            Disk(refusal) => refusal.errno(),
             Path { .. } | UnknownLeaf { .. } | Root { .. } | Usage(_) => Errno::EINVAL,
             Weight { .. } | Reservation { .. } | Priority { .. } | Max { .. } | Burst { .. } => {
                 Errno::ERANGE
@@ -240,5 +243,6 @@ impl Error {
                 | Root { .. }
                 | Usage(_)
         ) || matches!(self, Link(refusal) if refusal.is_usage())
+            || matches!(self, Disk(refusal) if refusal.is_usage())
     }
 }

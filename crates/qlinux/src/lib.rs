@@ -9,6 +9,7 @@
 //! | [`class`] | operations on classes, made of the two above |
 //! | [`view`] | what every class is entitled to, receives and waits for |
 //! | [`link`] | the packet schedulers of network interfaces |
+//! | [`disk`] | the disk scheduler Cello, and who is of which of its classes |
 //! | [`trace`] | the scheduler's ring buffer of quanta |
 //! | [`netlink`] | network interfaces and their queueing disciplines |
 //! | [`intf`] | the structures shared with the BPF program |
@@ -22,6 +23,7 @@ pub mod cgroup;
 pub mod check;
 pub mod class;
 pub mod cpu;
+pub mod disk;
 mod error;
 pub mod intf;
 mod leaf;
