@@ -6,6 +6,9 @@ mod cyclictest;
 mod depth;
 mod disk;
 mod disk_groups;
+mod disk_idle;
+mod disk_latency;
+mod disk_promise;
 mod inversion;
 mod latency;
 mod link;
@@ -23,6 +26,8 @@ mod osdi96_8b;
 mod osdi96_9;
 mod pair;
 mod player;
+mod qlinux_10;
+mod qlinux_11;
 mod qlinux_12;
 mod qlinux_13a;
 mod qlinux_13b;
@@ -37,6 +42,7 @@ mod qlinux_8;
 mod qlinux_9a;
 mod qlinux_9b;
 mod shares;
+mod stream;
 mod table4;
 
 use crate::figure::Figure;
@@ -78,6 +84,8 @@ pub const ALL: &[Experiment] = &[
     qlinux_8::EXPERIMENT,
     qlinux_9a::EXPERIMENT,
     qlinux_9b::EXPERIMENT,
+    qlinux_10::EXPERIMENT,
+    qlinux_11::EXPERIMENT,
     qlinux_12::EXPERIMENT,
     qlinux_13a::EXPERIMENT,
     qlinux_13b::EXPERIMENT,
@@ -101,6 +109,9 @@ pub const ALL: &[Experiment] = &[
     link_wake::EXPERIMENT,
     link_sparse::EXPERIMENT,
     disk_groups::EXPERIMENT,
+    disk_latency::EXPERIMENT,
+    disk_idle::EXPERIMENT,
+    disk_promise::EXPERIMENT,
 ];
 
 /// The experiment of that name.

@@ -46,7 +46,7 @@ struct Point {
 }
 
 /// The film as a program stream, which says when each of its packs is due.
-fn program_stream(dir: &Path) -> Result<String> {
+pub fn program_stream(dir: &Path) -> Result<String> {
     let path = dir.join("film.mpg").display().to_string();
     let out = Command::new("ffmpeg")
         .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-i", FILM])
