@@ -17,6 +17,7 @@
 
 pub mod cli;
 pub mod counter;
+pub mod disk;
 pub mod exp;
 pub mod figure;
 pub mod guest;

@@ -17,15 +17,15 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// Who divides the CPU, or a link.
+/// Who divides the CPU, a link, or a disk's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The kernel as it comes: EEVDF, `cpu.weight` in the same cgroups. Of a link, `fifo`.
+    /// The kernel as it comes: EEVDF, `cpu.weight` in the same cgroups. Of a link, `fifo`; of a disk, `mq-deadline`.
     Stock,
     /// The sched_ext scheduler for cgroups that comes with the kernel's sources.
     Flatcg,
-    /// H-SFQ.
+    /// H-SFQ; of a disk, Cello.
     Qlinux,
     /// A link without classes: one queue, below a token bucket where the link has a rate.
     Fifo,
@@ -39,6 +39,15 @@ pub enum Side {
     Cake,
     /// `fq_codel` below one class of HTB.
     FqCodel,
+    /// A disk without a scheduler.
+    #[value(name = "none")]
+    Unscheduled,
+    /// What the kernel gives a disk with one queue: by place, and none waits for ever.
+    MqDeadline,
+    /// Latency targets of reads and writes; it knows no classes.
+    Kyber,
+    /// Budget fair queueing, with weights of cgroups.
+    Bfq,
 }
 
 impl fmt::Display for Side {
@@ -53,14 +62,18 @@ impl fmt::Display for Side {
             Side::Drr => "drr",
             Side::Cake => "cake",
             Side::FqCodel => "fq-codel",
+            Side::Unscheduled => "none",
+            Side::MqDeadline => "mq-deadline",
+            Side::Kyber => "kyber",
+            Side::Bfq => "bfq",
         })
     }
 }
 
 impl Side {
-    /// Is it one that a link can be on, and no CPU?
-    pub fn of_links(self) -> bool {
-        !matches!(self, Side::Stock | Side::Flatcg | Side::Qlinux)
+    /// Is it one that a CPU can be on?
+    pub fn of_cpus(self) -> bool {
+        matches!(self, Side::Stock | Side::Flatcg | Side::Qlinux)
     }
 }
 
@@ -84,6 +97,19 @@ pub fn qlinux(args: &[&str]) -> Result<String> {
         bail!("{}: {}", shown(), why.trim());
     }
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+/// Runs a program of the machine; its complaint is the error.
+pub fn run(line: &str) -> Result<()> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let out = Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("{} cannot be started: install it", words[0]))?;
+    let why = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{line}: {}", why.trim());
+    Ok(())
 }
 
 /// The program of [`Side::Flatcg`].
@@ -196,8 +222,8 @@ impl Session {
                 bail!("sched_ext scheduler {name} is loaded, so this is no stock kernel: unload it, H-SFQ by qlinux down cpu")
             }
             (Side::Flatcg, _) => bail!("{FLATCG} was detached during the run: see the kernel log"),
-            (side, _) if side.of_links() => {
-                bail!("{side} divides links, not the CPU: choose stock, flatcg or qlinux")
+            (side, _) if !side.of_cpus() => {
+                bail!("{side} divides links or disks, not the CPU: choose stock, flatcg or qlinux")
             }
             _ => {
                 let status = qlinux(&["status"]).unwrap_or_default();
@@ -252,7 +278,7 @@ impl Classes {
     pub fn new(session: &Session) -> Result<Classes> {
         session.new_tree()?;
         let root = Path::new(CGROUPS);
-        enable_cpu(root)?;
+        hand_out(root, "cpu")?;
         let mut classes = Classes {
             side: session.side(),
             root: root.join(&LAB[1..]),
@@ -280,9 +306,15 @@ impl Classes {
     /// Makes a class below existing ones.
     pub fn add(&mut self, path: &str, weight: u32) -> Result<()> {
         let dir = self.dir(path);
-        enable_cpu(dir.parent().context("a class has a parent")?)?;
+        hand_out(dir.parent().context("a class has a parent")?, "cpu")?;
         self.make(dir)?;
         self.set_weight(path, weight)
+    }
+
+    /// Lets the classes right below the lab have parts of disks.
+    pub fn divide_disks(&self) -> Result<()> {
+        hand_out(Path::new(CGROUPS), "io")?;
+        hand_out(&self.root, "io")
     }
 
     /// Gives a class another weight.
@@ -335,15 +367,37 @@ fn nearest_nice(weight: u32) -> i32 {
     (-steps.round() as i32).clamp(-20, 19)
 }
 
-/// Lets the children of a cgroup have weights.
-fn enable_cpu(dir: &Path) -> Result<()> {
+/// Lets the children of a cgroup have parts of a resource.
+fn hand_out(dir: &Path, controller: &str) -> Result<()> {
     let file = dir.join("cgroup.subtree_control");
-    fs::write(&file, "+cpu").with_context(|| {
+    fs::write(&file, format!("+{controller}")).with_context(|| {
         format!(
-            "{} does not hand out the cpu controller: mount cgroup v2 and be root",
+            "{} does not hand out the {controller} controller: mount cgroup v2 and be root",
             file.display()
         )
     })
+}
+
+/// Waits until the kernel has let go of cgroups that were removed.
+pub fn await_removed_cgroups() -> Result<()> {
+    let file = Path::new(CGROUPS).join("cgroup.stat");
+    let limit = sys::now_ns() + 10_000_000_000;
+    loop {
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let dying = |line: &&str| {
+            let (name, count) = line.split_once(' ').unwrap_or_default();
+            matches!(name, "nr_dying_descendants" | "nr_dying_subsys_io") && count != "0"
+        };
+        let Some(line) = text.lines().find(dying) else {
+            return Ok(());
+        };
+        ensure!(
+            sys::now_ns() < limit,
+            "cgroups that were removed are still held ({line}): find out by whom"
+        );
+        sys::sleep(Duration::from_millis(20));
+    }
 }
 
 impl Drop for Classes {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the experiments with shares of a link have in common.
 
-use super::{Lab, LinkSides};
+use super::{Compared, Lab};
 use crate::figure::Series;
 use crate::machine::{Session, Side};
 use crate::net::{self, Capture, NetScene, Plan, Span};
@@ -156,7 +156,7 @@ pub fn measure_all(
     sides: &[Side],
     cases: &[Case],
     length: Duration,
-) -> Result<LinkSides<Vec<Option<Found>>>> {
+) -> Result<Compared<Vec<Option<Found>>>> {
     lab.on_links(sides, |session, side| {
         let one = |case: &Case| measure(lab, session, side, case, length);
         cases.iter().map(one).collect()
@@ -164,7 +164,7 @@ pub fn measure_all(
 }
 
 /// All that was found, a row for each leaf.
-pub fn table(sides: &LinkSides<Vec<Option<Found>>>, cases: &[Case]) -> Table {
+pub fn table(sides: &Compared<Vec<Option<Found>>>, cases: &[Case]) -> Table {
     let mut table = Table::new(&[
         "side",
         "case",
@@ -204,7 +204,7 @@ pub fn table(sides: &LinkSides<Vec<Option<Found>>>, cases: &[Case]) -> Table {
 }
 
 /// Bars of the greatest error of each case, one colour a side.
-pub fn bars(sides: &LinkSides<Vec<Option<Found>>>) -> Vec<Series> {
+pub fn bars(sides: &Compared<Vec<Option<Found>>>) -> Vec<Series> {
     let bar = |found: &Option<Found>| (0.0, found.as_ref().map_or(0.0, |f| f.error));
     let series = |(side, all): (Side, &Vec<Option<Found>>)| {
         let points = all.iter().map(bar).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The delay of a flow of few small packets beside a class that always has some.
 
-use super::{Experiment, Lab, LinkSides, Outcome};
+use super::{Compared, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::Target;
@@ -90,7 +90,7 @@ fn quantile(sorted: &Delays, part: f64) -> f64 {
     value.copied().unwrap_or(f64::NAN)
 }
 
-fn table(sides: &LinkSides<Vec<Delays>>, cases: &[Case]) -> Table {
+fn table(sides: &Compared<Vec<Delays>>, cases: &[Case]) -> Table {
     let mut table = Table::new(&["side", "beside", "packets", "median_ms", "p99_ms", "max_ms"]);
     for (side, all) in sides.iter() {
         for ((name, ..), delays) in cases.iter().zip(all) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How soon an idle class's bandwidth is used by others, and how soon the class has it back.
 
-use super::{link, Experiment, Lab, LinkSides, Outcome};
+use super::{link, Compared, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::Target;
@@ -111,7 +111,7 @@ fn measure(session: &Session, side: Side, weights: [u32; 2], length: Duration) -
     Ok(found)
 }
 
-fn table(sides: &LinkSides<Vec<Found>>, pairs: &[[u32; 2]]) -> Table {
+fn table(sides: &Compared<Vec<Found>>, pairs: &[[u32; 2]]) -> Table {
     let mut table = Table::new(&[
         "side",
         "weight_steady",

@@ -4,6 +4,11 @@
 mod bounds;
 mod cyclictest;
 mod depth;
+mod disk;
+mod disk_groups;
+mod disk_idle;
+mod disk_latency;
+mod disk_promise;
 mod inversion;
 mod latency;
 mod link;
@@ -21,6 +26,8 @@ mod osdi96_8b;
 mod osdi96_9;
 mod pair;
 mod player;
+mod qlinux_10;
+mod qlinux_11;
 mod qlinux_12;
 mod qlinux_13a;
 mod qlinux_13b;
@@ -32,7 +39,10 @@ mod qlinux_6b;
 mod qlinux_7a;
 mod qlinux_7b;
 mod qlinux_8;
+mod qlinux_9a;
+mod qlinux_9b;
 mod shares;
+mod stream;
 mod table4;
 
 use crate::figure::Figure;
@@ -72,6 +82,10 @@ pub const ALL: &[Experiment] = &[
     qlinux_7a::EXPERIMENT,
     qlinux_7b::EXPERIMENT,
     qlinux_8::EXPERIMENT,
+    qlinux_9a::EXPERIMENT,
+    qlinux_9b::EXPERIMENT,
+    qlinux_10::EXPERIMENT,
+    qlinux_11::EXPERIMENT,
     qlinux_12::EXPERIMENT,
     qlinux_13a::EXPERIMENT,
     qlinux_13b::EXPERIMENT,
@@ -94,6 +108,10 @@ pub const ALL: &[Experiment] = &[
     link_bounds::EXPERIMENT,
     link_wake::EXPERIMENT,
     link_sparse::EXPERIMENT,
+    disk_groups::EXPERIMENT,
+    disk_latency::EXPERIMENT,
+    disk_idle::EXPERIMENT,
+    disk_promise::EXPERIMENT,
 ];
 
 /// The experiment of that name.
@@ -207,10 +225,29 @@ impl Lab {
         &self,
         usual: &[Side],
         part: impl Fn(&Session, Side) -> Result<T>,
-    ) -> Result<LinkSides<T>> {
+    ) -> Result<Compared<T>> {
+        self.compare(usual, Side::Fifo, part)
+    }
+
+    /// Runs `part` with a disk on each of `usual` sides, and under the stock scheduler of the CPU.
+    pub fn on_disks<T>(
+        &self,
+        usual: &[Side],
+        part: impl Fn(&Session, Side) -> Result<T>,
+    ) -> Result<Compared<T>> {
+        self.compare(usual, Side::MqDeadline, part)
+    }
+
+    /// Of the sides that a link or a disk can be on, `stock` is the kernel as it comes.
+    fn compare<T>(
+        &self,
+        usual: &[Side],
+        stock: Side,
+        part: impl Fn(&Session, Side) -> Result<T>,
+    ) -> Result<Compared<T>> {
         let session = Session::enter(Side::Stock)?;
         let wanted = |side: &&Side| match self.side {
-            Some(Side::Stock) => **side == Side::Fifo,
+            Some(Side::Stock) => **side == stock,
             Some(one) => **side == one,
             None => true,
         };
@@ -219,7 +256,7 @@ impl Lab {
             found.push((side, part(&session, side)?));
         }
         session.check()?;
-        Ok(LinkSides(found))
+        Ok(Compared(found))
     }
 
     /// Runs an experiment and writes data, figure and manifest into `folder`.
@@ -306,10 +343,10 @@ impl<T> Sides<T> {
     }
 }
 
-/// Results of a link's sides, as far as they were run.
-pub struct LinkSides<T>(Vec<(Side, T)>);
+/// Results of a link's sides or a disk's, as far as they were run.
+pub struct Compared<T>(Vec<(Side, T)>);
 
-impl<T> LinkSides<T> {
+impl<T> Compared<T> {
     /// Those there are.
     pub fn iter(&self) -> impl Iterator<Item = (Side, &T)> {
         self.0.iter().map(|(side, found)| (*side, found))
@@ -321,8 +358,8 @@ impl<T> LinkSides<T> {
         one.map(|(_, found)| found)
     }
 
-    /// A claim about QLinux's value, with the others' beside it; the FIFO is the stock kernel's. A side has no
-    /// value where it cannot do what is asked.
+    /// A claim about QLinux's value, with the others' beside it; a FIFO and mq-deadline are the stock kernel's. A
+    /// side has no value where it cannot do what is asked.
     pub fn claim(
         &self,
         text: &str,
@@ -331,13 +368,15 @@ impl<T> LinkSides<T> {
         value: impl Fn(&T) -> Option<f64>,
     ) -> Claim {
         let own = self.of(Side::Qlinux).and_then(&value);
-        let fifo = self.of(Side::Fifo).and_then(&value);
-        let mut claim = Claim::new(text, unit, target, own).stock(fifo);
+        let mut claim = Claim::new(text, unit, target, own);
         for (side, found) in self.iter() {
-            if let (false, Some(value)) = (matches!(side, Side::Qlinux | Side::Fifo), value(found))
-            {
-                claim = claim.peer(side.label(), value);
-            }
+            let value = value(found);
+            claim = match (side, value) {
+                (Side::Qlinux, _) => claim,
+                (Side::Fifo | Side::MqDeadline, _) => claim.stock(value),
+                (_, Some(value)) => claim.peer(side.label(), value),
+                (_, None) => claim,
+            };
         }
         claim
     }
@@ -353,10 +392,10 @@ impl Side {
     fn colour(self) -> usize {
         match self {
             Side::Qlinux => 0,
-            Side::Stock | Side::Fifo => 1,
-            Side::Flatcg | Side::Htb => 2,
-            Side::Hfsc | Side::FqCodel => 3,
-            Side::Drr => 4,
+            Side::Stock | Side::Fifo | Side::MqDeadline => 1,
+            Side::Flatcg | Side::Htb | Side::Bfq => 2,
+            Side::Hfsc | Side::FqCodel | Side::Kyber => 3,
+            Side::Drr | Side::Unscheduled => 4,
             Side::Cake => 5,
         }
     }
@@ -373,6 +412,10 @@ impl Side {
             Side::Drr => "DRR",
             Side::Cake => "CAKE",
             Side::FqCodel => "HTB, fq_codel",
+            Side::Unscheduled => "no scheduler",
+            Side::MqDeadline => "mq-deadline",
+            Side::Kyber => "Kyber",
+            Side::Bfq => "BFQ",
         }
     }
 }

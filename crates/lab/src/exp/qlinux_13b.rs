@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 13(b): what a packet costs, by the depth of the hierarchy and the number of classes.
 
-use super::{link, Experiment, Lab, LinkSides, Outcome};
+use super::{link, Compared, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::Target;
@@ -109,7 +109,7 @@ fn baseline(lab: &Lab) -> Result<f64> {
     Ok(found)
 }
 
-fn table(sides: &LinkSides<Found>, bare: f64) -> Table {
+fn table(sides: &Compared<Found>, bare: f64) -> Table {
     let mut table = Table::new(&["side", "classes", "depth", "packet_ns", "over_noqueue_ns"]);
     for (side, found) in sides.iter() {
         let depths = DEPTHS.iter().zip(&found.depths);

@@ -2,7 +2,7 @@
 //! QLinux, figure 7(a): two classes of packets by their weights.
 
 use super::link::{self, Case, Found, Load};
-use super::{Experiment, Lab, LinkSides, Outcome};
+use super::{Compared, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::Side;
 use crate::manifest::Target;
@@ -39,7 +39,7 @@ fn cases() -> Vec<Case> {
     WEIGHTS.map(case).into()
 }
 
-fn curves(sides: &LinkSides<Vec<Option<Found>>>) -> Vec<Series> {
+fn curves(sides: &Compared<Vec<Option<Found>>>) -> Vec<Series> {
     let mut series = Vec::new();
     for (side, all) in sides.iter() {
         // All that divide by weights are on one line: two of them will do.

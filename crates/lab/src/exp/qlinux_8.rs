@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 8: a film over the network against senders as fast as possible.
 
-use super::{link, Experiment, Lab, LinkSides, Outcome};
+use super::{link, Compared, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::Target;
@@ -46,7 +46,7 @@ struct Point {
 }
 
 /// The film as a program stream, which says when each of its packs is due.
-fn program_stream(dir: &Path) -> Result<String> {
+pub fn program_stream(dir: &Path) -> Result<String> {
     let path = dir.join("film.mpg").display().to_string();
     let out = Command::new("ffmpeg")
         .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-i", FILM])
@@ -103,7 +103,7 @@ fn measure(session: &Session, side: Side, senders: usize, length: Duration) -> R
     Ok(point(senders, &scene.capture(length)?))
 }
 
-fn table(sides: &LinkSides<Vec<Point>>) -> Table {
+fn table(sides: &Compared<Vec<Point>>) -> Table {
     let mut table = Table::new(&[
         "side",
         "senders",

@@ -16,14 +16,14 @@ pub use capture::{Capture, Packet, Span};
 pub use tc::unable;
 pub use tree::{Class, Leaf, Pick, Tree};
 
-use crate::machine::{Session, Side};
+use crate::machine::{run, Session, Side};
 use crate::scene::{Process, Scene, WARM_UP};
 use crate::sys;
 use anyhow::{ensure, Context, Result};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// The near end, with the qdisc under test.
@@ -72,19 +72,6 @@ impl Plan {
             trace: false,
         }
     }
-}
-
-/// Runs a program of the machine; its complaint is the error.
-fn run(line: &str) -> Result<()> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let out = Command::new(words[0])
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("{} cannot be started: install it", words[0]))?;
-    let why = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{line}: {}", why.trim());
-    Ok(())
 }
 
 /// The two ends; gone when dropped.

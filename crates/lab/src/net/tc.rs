@@ -5,8 +5,8 @@
 //! a queue of 1,000 packets. QLinux knows a class's packets by their socket's cgroup, tc by mark or port.
 
 use super::tree::{mark, Class, Leaf, Pick, Tree};
-use super::{run, Plan, DEV};
-use crate::machine::{qlinux, Side, LAB};
+use super::{Plan, DEV};
+use crate::machine::{qlinux, run, Side, LAB};
 use anyhow::{bail, ensure, Context, Result};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -258,7 +258,7 @@ fn lines(side: Side, plan: &Plan) -> Result<String> {
             text += &format!("qdisc add dev {DEV} root cake {paced} besteffort flows raw\n");
         }
         Side::FqCodel => text = htb_root(rate) + &below("fq_codel"),
-        Side::Stock | Side::Flatcg | Side::Qlinux => bail!("{side} is not set up by tc"),
+        _ => bail!("{side} is not set up by tc"),
     }
     Ok(text)
 }

@@ -62,18 +62,24 @@ pub fn packs(film: &[u8]) -> Vec<Pack> {
     starts.iter().enumerate().map(pack).collect()
 }
 
+/// How long a film is: its last pack takes as long as the one before. None: it has not two.
+pub fn length_ns(packs: &[Pack]) -> Option<u64> {
+    let last = packs.last()?;
+    let before = packs.get(packs.len().checked_sub(2)?)?;
+    Some(2 * last.due_ns - before.due_ns)
+}
+
 /// Sends the film over and over; datagrams are stamped with the time they are due. Counts datagrams.
 pub fn run(count: &AtomicU64, target: &Target, film: &Film) {
     let data = must("the film", fs::read(&film.file));
     let packs = packs(&data);
-    let (Some(last), Some(before)) = (packs.last(), packs.len().checked_sub(2)) else {
+    let Some(length) = length_ns(&packs) else {
         eprintln!(
             "qlinux-work: {} has no packs: it is no MPEG-1 program stream",
             film.file.display()
         );
         std::process::exit(1)
     };
-    let length = 2 * last.due_ns - packs[before].due_ns;
     let socket = target.udp();
     let mut datagram = vec![0; STAMP + DATAGRAM];
     let (mut begin, mut number) = (sys::now_ns(), 0);

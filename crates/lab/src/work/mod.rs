@@ -6,6 +6,7 @@
 
 mod calls;
 mod dhry;
+pub mod disk;
 pub mod film;
 mod inf;
 mod lock;
@@ -174,6 +175,27 @@ pub enum Work {
         #[command(flatten)]
         film: film::Film,
     },
+    /// Read from a disk with pauses; log how long each answer took
+    Ask {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// Where and how often
+        #[command(flatten)]
+        asker: disk::Asker,
+    },
+    /// Stream films from a disk over UDP in their own time, one in each thread; log when each part was read
+    Stream {
+        /// Counter and threads
+        #[command(flatten)]
+        common: Common,
+        /// The receiver
+        #[command(flatten)]
+        target: net::Target,
+        /// The films
+        #[command(flatten)]
+        stream: disk::Stream,
+    },
     /// Make the requests of a trace, each at its time; log when each was answered
     WebClient {
         /// Counter and threads
@@ -215,6 +237,7 @@ impl Work {
             Work::Rounds { common, .. } | Work::NetInf { common, .. } => common.clone(),
             Work::TcpInf { common, .. } | Work::Blast { common, .. } => common.clone(),
             Work::Film { common, .. } | Work::WebClient { common, .. } => common.clone(),
+            Work::Ask { common, .. } | Work::Stream { common, .. } => common.clone(),
             Work::Sink { common, .. } | Work::Tap { common, .. } => common.clone(),
             Work::Threads { n, counter } => Common {
                 counter: counter.clone(),
@@ -229,6 +252,8 @@ impl Work {
             Work::Tap { tap, .. } => tap.log_capacity(),
             Work::Blast { .. } => 64,
             Work::WebClient { .. } => web::WORDS << 16,
+            Work::Stream { .. } => disk::WORDS << 16,
+            Work::Ask { .. } => 2 << 16,
             Work::Sleeper { .. } | Work::Rounds { .. } | Work::Lock { .. } => 1 << 16,
             _ => 0,
         }
@@ -253,6 +278,8 @@ impl Work {
             Work::TcpInf { target, .. } => net::tcp(count, target),
             Work::Blast { target, blast, .. } => net::blast(counter, target, blast),
             Work::Film { target, film, .. } => film::run(count, target, film),
+            Work::Ask { asker, .. } => disk::ask(counter, count, asker, slot),
+            Work::Stream { target, stream, .. } => disk::stream(counter, slot, target, stream),
             Work::WebClient { client, .. } => {
                 web::run(counter, count, client, &shared.requests);
             }
