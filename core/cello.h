@@ -34,8 +34,8 @@
  *   interactive            by slack stealing: as early as no real-time request is late for it,
  *                          among the interactive ones where the queue grows least. A class
  *                          that waits for its next share anyway is placed as the next is
- *   throughput-intensive   in SCAN order, turning at the last request (LOOK), as soon as no
- *                          real-time request is late for it
+ *   throughput-intensive   behind those, in SCAN order, turning at the last request (LOOK), as
+ *                          soon as no real-time request is late for it
  *
  * What continues where another request ends goes right behind that one.
  *
@@ -60,6 +60,8 @@ enum {
 	CELLO_WEIGHT_DEFAULT = 100,
 	/* The scheduled queue is searched for each request that comes to it. */
 	CELLO_SCHEDULED_MAX = 128,
+	/* Of a class, so that there is room for the others. */
+	CELLO_SCHEDULED_CLASS = 96,
 };
 
 #define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
@@ -88,6 +90,7 @@ struct cello_request {
 	u64 error_ns;    /* real-time: what its estimated end may be off by */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
+	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
 
@@ -115,6 +118,7 @@ struct cello_class {
 	struct cello_link groups; /* that have requests, in turn */
 	struct cello_part part;
 	u32 waiting; /* pending */
+	u32 scheduled;
 	u32 weights; /* of its groups that have requests */
 	u64 rounds;  /* among its groups */
 	bool greedy; /* it used its share of the last round, and had requests */
@@ -135,6 +139,7 @@ struct cello {
 	u64 rounds;
 	u64 head;      /* where the last request that was issued ends */
 	bool up;       /* the arm moved to higher sectors for it */
+	bool changed;  /* the scheduled queue, since promises were checked */
 	u64 begun_ns;  /* the disk was done with a request, or was idle and was given one */
 	u64 flight_ns; /* since then what is in flight is estimated to take */
 	struct disktime time;
@@ -225,6 +230,8 @@ CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
 	u64 at_ns = cello_free(c, now_ns), least = ~0ULL;
 	struct cello_link *l;
 
+	if (!c->class[CELLO_REALTIME].scheduled)
+		return;
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
 		struct cello_request *r = cello_at(l);
 
@@ -241,12 +248,12 @@ CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
 	}
 }
 
-/* Behind the last request of the class, or where the queue begins. */
-CORE_FN struct cello_link *cello_behind(struct cello *c, u32 class_id)
+/* Behind the last request that stole slack, or where the queue begins. */
+CORE_FN struct cello_link *cello_behind(struct cello *c)
 {
 	struct cello_link *l = c->scheduled.prev;
 
-	while (l != &c->scheduled && cello_at(l)->group->class_id != class_id)
+	while (l != &c->scheduled && !cello_at(l)->early)
 		l = l->prev;
 	return l->next;
 }
@@ -254,9 +261,8 @@ CORE_FN struct cello_link *cello_behind(struct cello *c, u32 class_id)
 /* No real-time request is late if it is served before this place. */
 CORE_FN bool cello_fits(struct cello *c, struct cello_link *at, const struct cello_request *r)
 {
-	u64 slack = at == &c->scheduled ? ~0ULL : cello_at(at)->slack_ns;
-
-	return slack == ~0ULL || cello_growth(c, at, r) <= slack;
+	return at == &c->scheduled || !c->class[CELLO_REALTIME].scheduled ||
+	       cello_at(at)->slack_ns == ~0ULL || cello_growth(c, at, r) <= cello_at(at)->slack_ns;
 }
 
 /* What is there begins just where the request before it ends: nothing comes between. */
@@ -266,11 +272,10 @@ CORE_FN bool cello_continued(const struct cello *c, const struct cello_link *at)
 	       ((const struct cello_request *)at)->sector == cello_from(c, at);
 }
 
-/* Right behind the request that it continues, or none. */
-CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r)
+/* From this place on: right behind the request that it continues, or none. */
+CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r,
+					   struct cello_link *l)
 {
-	struct cello_link *l = c->scheduled.next;
-
 	for (;; l = l->next) {
 		if (cello_from(c, l) == r->sector && cello_fits(c, l, r))
 			return l;
@@ -309,20 +314,22 @@ CORE_FN bool cello_ahead(bool up, u64 from, u64 sector)
 }
 
 /*
- * The first place where the arm is on its way there, or where it turns and might as well go on
- * until there, if no real-time request is late for it.
+ * From `begin` on the first place where the arm is on its way there, or where it turns and might
+ * as well go on until there, if no real-time request is late for it.
  */
-CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_request *r)
+CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_request *r,
+				      struct cello_link *begin)
 {
 	struct cello_link *l;
-	bool up = c->up;
+	bool up = c->up, begun = false;
 
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
 		u64 from = cello_from(c, l), to = cello_at(l)->sector;
 		bool further = cello_ahead(up, from, r->sector), turns = !cello_ahead(up, from, to);
 
 		up ^= turns;
-		if (further == turns ? !further : !cello_ahead(up, r->sector, to))
+		begun |= l == begin;
+		if (!begun || (further == turns ? !further : !cello_ahead(up, r->sector, to)))
 			continue;
 		if (!cello_continued(c, l) && cello_fits(c, l, r))
 			break;
@@ -370,39 +377,40 @@ CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_re
 
 CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r, u64 now_ns)
 {
-	u32 class_id = r->group->class_id;
-	struct cello_link *at;
+	struct cello_link *behind, *at;
 
-	if (class_id == CELLO_REALTIME)
+	if (r->group->class_id == CELLO_REALTIME)
 		return cello_place_realtime(c, r, now_ns);
 	cello_slacks(c, now_ns);
-	at = cello_neighbour(c, r);
-	if (at)
-		return at;
-	/* To be early gains nothing for a class that waits for its next share anyway. */
-	if (class_id == CELLO_INTERACTIVE && !c->class[class_id].greedy)
-		return cello_cheapest(c, r, cello_behind(c, class_id));
-	return cello_scan(c, r);
+	behind = cello_behind(c);
+	if (r->early)
+		return cello_cheapest(c, r, behind);
+	at = cello_neighbour(c, r, behind);
+	return at ? at : cello_scan(c, r, behind);
 }
 
-/* The requests behind it that are late now are promised no more, nor is it if it is late. */
-CORE_FN void cello_promise(struct cello *c, struct cello_request *r, u64 now_ns)
+/* The queue has changed: who is late now is promised no more to be in time. */
+CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 {
 	u64 at_ns = cello_free(c, now_ns);
+	u32 before = c->in_flight;
 	struct cello_link *l;
 
-	u32 before = c->in_flight;
-
-	r->promised = r->group->class_id == CELLO_REALTIME;
+	c->changed = false;
+	if (!c->class[CELLO_REALTIME].scheduled)
+		return;
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
-		struct cello_request *next = cello_at(l);
-		u64 error_ns = disktime_error(&c->time, ++before);
+		struct cello_request *r = cello_at(l);
+		u64 error_ns;
 
-		at_ns += next->estimate_ns;
-		if (at_ns > next->deadline_ns)
-			next->promised = false;
-		if (next->error_ns < error_ns)
-			next->error_ns = error_ns;
+		before++;
+		at_ns += r->estimate_ns;
+		if (r->group->class_id != CELLO_REALTIME)
+			continue;
+		r->promised &= at_ns <= r->deadline_ns;
+		error_ns = disktime_error(&c->time, before);
+		if (r->error_ns < error_ns)
+			r->error_ns = error_ns;
 	}
 }
 
@@ -500,47 +508,54 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 }
 
 /*
- * The group whose request is scheduled next, or none. Real-time requests come first, to be
- * known to those that steal slack; throughput-intensive ones last, as their place is the tail.
+ * The group whose request is scheduled next, or none; of classes that have a share, or of those
+ * that have none. Real-time requests come first, to be known to those that steal slack;
+ * throughput-intensive ones last, as their place is the tail.
  */
-CORE_FN struct cello_group *cello_choose(struct cello *c)
+CORE_FN struct cello_group *cello_pick(struct cello *c, bool share)
 {
 	static const u32 order[] = {CELLO_REALTIME, CELLO_INTERACTIVE, CELLO_THROUGHPUT};
-	struct cello_group *g, *spare = 0;
-	u64 rounds = ~0ULL;
-	bool some = false; /* class of some weight has requests */
+	struct cello_group *g;
 	u32 i;
 
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		struct cello_class *k = &c->class[order[i]];
-		u64 share = cello_share(c, k), until = 0;
 
-		if (!k->part.present)
+		if (!k->waiting || k->scheduled >= CELLO_SCHEDULED_CLASS)
 			continue;
-		some |= share != 0;
-		if (share)
-			until = cello_rounds(&k->part, share);
-		g = k->waiting && !until ? cello_turn(c, k) : 0;
-		if (g && share)
-			return g;
-		if (share && until < rounds)
-			rounds = until;
-		spare = spare ? spare : g;
-	}
-	if (!some)
-		return spare;
-	if (!rounds || c->older)
-		return 0;
-	cello_round(c, rounds);
-	for (i = 0; i < CELLO_CLASSES; i++) {
-		struct cello_class *k = &c->class[order[i]];
-		u64 share = cello_share(c, k);
-
-		g = share && k->waiting && cello_left(&k->part, share) ? cello_turn(c, k) : 0;
+		if (share ? !cello_left(&k->part, cello_share(c, k)) : k->part.weight)
+			continue;
+		g = cello_turn(c, k);
 		if (g)
 			return g;
 	}
 	return 0;
+}
+
+/* The same, when rounds that have ended are over. */
+CORE_FN struct cello_group *cello_choose(struct cello *c)
+{
+	struct cello_group *g = cello_pick(c, true);
+	u64 rounds = ~0ULL;
+	u32 i;
+
+	if (g)
+		return g;
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[i];
+		u64 until;
+
+		if (!k->part.present || !k->part.weight)
+			continue;
+		until = cello_rounds(&k->part, cello_share(c, k));
+		rounds = until < rounds ? until : rounds;
+	}
+	if (rounds == ~0ULL)
+		return cello_pick(c, false);
+	if (!rounds || c->older)
+		return 0;
+	cello_round(c, rounds);
+	return cello_pick(c, true);
 }
 
 /* So much in all. What took longer than any request was no fault of who asked. */
@@ -563,8 +578,11 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 {
 	struct cello_group *g = r->group;
 	struct cello_class *k = &c->class[g->class_id];
-	struct cello_link *at = cello_place(c, r, now_ns);
+	struct cello_link *at;
 
+	/* To be early gains nothing for a class that waits for its next share anyway. */
+	r->early = g->class_id == CELLO_INTERACTIVE && !k->greedy;
+	at = cello_place(c, r, now_ns);
 	cello_unlink(&r->link);
 	g->waiting--;
 	k->waiting--;
@@ -572,12 +590,13 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	cello_charge(r, k, cello_growth(c, at, r));
 	r->estimate_ns = cello_estimate(c, cello_from(c, at), r);
 	cello_before(at, &r->link);
-	r->scheduled = true;
+	r->scheduled = c->changed = true;
+	r->promised = g->class_id == CELLO_REALTIME;
+	k->scheduled++;
 	r->round = c->rounds;
 	c->queued++;
 	if (at != &c->scheduled)
 		cello_at(at)->estimate_ns = cello_estimate(c, cello_end(r), cello_at(at));
-	cello_promise(c, r, now_ns);
 	/* Its group's turn is over. */
 	cello_unlink(&g->link);
 	cello_before(&k->groups, &g->link);
@@ -590,9 +609,11 @@ CORE_FN void cello_fill(struct cello *c, u64 now_ns)
 		struct cello_group *g = cello_choose(c);
 
 		if (!g)
-			return;
+			break;
 		cello_schedule(c, cello_at(g->pending.next), now_ns);
 	}
+	if (c->changed)
+		cello_recheck(c, now_ns);
 }
 
 /* ---- what the block layer calls ---------------------------------------- */
@@ -612,6 +633,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->queued = c->older = c->waiting = c->in_flight = 0;
 	c->flight_max = 1;
 	c->up = true;
+	c->changed = false;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
 	c->rounds = c->head = c->begun_ns = c->flight_ns = 0;
 	disktime_init(&c->time, sectors, turning);
@@ -679,7 +701,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 
 	r->arrived_ns = now_ns;
 	r->estimate_ns = r->charged_ns = r->slack_ns = r->error_ns = 0;
-	r->scheduled = r->promised = false;
+	r->scheduled = r->early = r->promised = false;
 	if (!g->part.present++) {
 		k->weights += g->part.weight;
 		cello_before(&k->groups, &g->link);
@@ -714,6 +736,7 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 	r->scheduled = false;
 	c->queued--;
 	c->older -= r->round != c->rounds;
+	c->class[r->group->class_id].scheduled--;
 	if (next != &c->scheduled)
 		cello_at(next)->estimate_ns =
 			cello_estimate(c, cello_from(c, next), cello_at(next));
@@ -778,6 +801,7 @@ CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
 
 	if (r->scheduled) {
 		cello_unschedule(c, r);
+		c->changed = true;
 	} else {
 		cello_unlink(&r->link);
 		r->group->waiting--;
@@ -811,6 +835,7 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	r->sectors = sectors;
 	if (!r->scheduled)
 		return;
+	c->changed = true;
 	r->estimate_ns = cello_estimate(c, cello_from(c, &r->link), r);
 	if (r->estimate_ns > before_ns)
 		cello_charge(r, &c->class[r->group->class_id],

@@ -57,10 +57,11 @@ struct disktime {
 	struct disktime_position position[DISKTIME_WAYS][2]
 					 [DISKTIME_DISTANCES]; /* forwards, backwards */
 	struct disktime_transfer transfer[DISKTIME_WAYS][DISKTIME_ZONES];
-	u64 sectors;    /* of the disk */
-	u64 unknown_ns; /* what is said at first */
-	u64 error_ns;   /* mean distance of times from what was said */
-	u64 worst_ns;   /* the greatest of late; it wears off */
+	u32 known[DISKTIME_WAYS][2]; /* distances that were seen */
+	u64 sectors;                 /* of the disk */
+	u64 unknown_ns;              /* what is said at first */
+	u64 error_ns;                /* mean distance of times from what was said */
+	u64 worst_ns;                /* the greatest of late; it wears off */
 	u64 seen;
 };
 
@@ -118,7 +119,7 @@ CORE_FN struct disktime_position CORE_MEM *disktime_nearest(struct disktime CORE
 	struct disktime_position CORE_MEM *p = m->position[way][backwards];
 	u32 off;
 
-	for (off = 0; off < DISKTIME_DISTANCES; off++) {
+	for (off = 0; m->known[way][backwards] && off < DISKTIME_DISTANCES; off++) {
 		if (at + off < DISKTIME_DISTANCES && p[at + off].seen)
 			return &p[at + off];
 		if (at >= off && p[at - off].seen)
@@ -187,8 +188,10 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 	if (size > 256 * 64)
 		size = 256 * 64;
 	t = &m->transfer[r->way][disktime_zone(m, r->sector)];
-	if (!p->seen)
+	if (!p->seen) {
 		p->ns = disktime_position_ns(m, r);
+		m->known[r->way][disktime_backwards(r)]++;
+	}
 	if (!t->seen)
 		t->even_ns = known->even_ns;
 	now_ns = p->ns + t->even_ns * r->sectors / DISKTIME_EVEN;

@@ -11,6 +11,9 @@ struct Queue {
     cello: Cello,
     groups: [GroupId; 3],
     sectors: BTreeMap<RequestId, u64>,
+    now_ns: u64,
+    /// What serving a request takes.
+    takes_ns: u64,
 }
 
 const SECTORS: u32 = 8;
@@ -24,6 +27,8 @@ impl Queue {
             cello,
             groups,
             sectors: BTreeMap::new(),
+            now_ns: 0,
+            takes_ns: 0,
         }
     }
 
@@ -32,10 +37,10 @@ impl Queue {
             sector,
             sectors: SECTORS,
             writes: false,
-            deadline_ns: deadline_us * 1000,
+            deadline_ns: self.now_ns + deadline_us * 1000,
         };
         let group = self.groups[class as usize];
-        let id = self.cello.add(group, request, 0).expect("room");
+        let id = self.cello.add(group, request, self.now_ns).expect("room");
         self.sectors.insert(id, sector);
         id
     }
@@ -46,12 +51,15 @@ impl Queue {
         }
     }
 
-    /// Serves so many, at most; they all take no time. Where they begin.
+    /// Serves so many, at most. Where they begin.
     fn serve(&mut self, most: usize) -> Vec<u64> {
         let mut served = Vec::new();
         while served.len() < most {
-            let Some(id) = self.cello.next(0) else { break };
-            self.cello.done(id, 0);
+            let Some(id) = self.cello.next(self.now_ns) else {
+                break;
+            };
+            self.now_ns += self.takes_ns;
+            self.cello.done(id, self.now_ns);
             served.push(self.sectors[&id]);
         }
         served
@@ -139,5 +147,25 @@ fn several_in_flight() {
             queue.cello.done(id, now_ns);
             now_ns += 100_000;
         }
+    }
+}
+
+/// A class with very many requests leaves room in the scheduled queue: one that comes is served
+/// at its place.
+#[test]
+fn there_is_room_for_others() {
+    for (many, one) in [
+        (Class::Realtime, Class::Interactive),
+        (Class::Interactive, Class::Realtime),
+        (Class::Throughput, Class::Interactive),
+    ] {
+        let mut queue = Queue::new();
+        queue.takes_ns = 100_000;
+        for i in 0..500 {
+            queue.add(many, (1 << 20) + i * 1000, 10_000_000);
+        }
+        assert_eq!(queue.serve(10).len(), 10);
+        queue.add(one, 7, 150);
+        assert_eq!(queue.serve(1), [7], "beside {many:?}");
     }
 }
