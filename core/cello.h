@@ -823,7 +823,7 @@ CORE_FN void cello_return(struct cello *c, struct cello_request *r)
 /* The disk has served a request that bypassed Cello: its time is nobody's. */
 CORE_FN void cello_bypassed(struct cello *c, u64 now_ns)
 {
-	c->done_ns = now_ns;
+	c->begun_ns = now_ns;
 }
 
 /* Others were merged into it. */
