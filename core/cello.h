@@ -18,9 +18,9 @@
  * earns the others no credit. Who used more, by a long request or a wrong estimate, begins
  * the next round with the difference. A class of weight 0 is served when no other has requests.
  *
- * Requests of the next round join those of this one in the scheduled queue, or the arm would
- * have little to choose from at each round's end; those of a third wait until the first is over.
- * So a request may be overtaken by a round of others, and by no more.
+ * Requests of the next round join the last of this one (a quarter of a round's) in the scheduled
+ * queue, or the arm would have little to choose from at each round's end; those of a third wait
+ * until the first is over. So a request may be overtaken by a round of others, and by no more.
  *
  *   P = 100 ms, interactive 1, throughput-intensive 4, soft real-time 0; requests of 10 ms:
  *   2 of the first class and 8 of the second to a round. Alone, either has the disk.
@@ -60,6 +60,8 @@ enum {
 	CELLO_WEIGHT_DEFAULT = 100,
 	/* The scheduled queue is searched for each request that comes to it. */
 	CELLO_SCHEDULED_MAX = 128,
+	/* A round begins when no more than this part of one waits to be served. */
+	CELLO_OVERLAP = 4,
 	/* Of a class, so that there is room for the others. */
 	CELLO_SCHEDULED_CLASS = 96,
 };
@@ -205,6 +207,17 @@ CORE_FN u64 cello_spread(struct cello *c, u64 from, const struct cello_request *
 	struct disktime_of of = {from, r->sector, r->sectors, r->way};
 
 	return disktime_spread(&c->time, &of);
+}
+
+/* What the scheduled queue will take. */
+CORE_FN u64 cello_queue_ns(const struct cello *c)
+{
+	const struct cello_link *l;
+	u64 ns = 0;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next)
+		ns += ((const struct cello_request *)l)->estimate_ns;
+	return ns;
 }
 
 /* What is there is reached from elsewhere now. */
@@ -567,7 +580,7 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 	}
 	if (rounds == ~0ULL)
 		return cello_pick(c, false);
-	if (!rounds || c->older)
+	if (!rounds || c->older || cello_queue_ns(c) > c->round_ns / CELLO_OVERLAP)
 		return 0;
 	cello_round(c, rounds);
 	return cello_pick(c, true);
