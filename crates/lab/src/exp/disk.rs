@@ -24,7 +24,7 @@ pub const ROUNDS: u32 = 20;
 /// Cello's own.
 const ROUND: Duration = Duration::from_millis(100);
 /// Between two looks at how many rounds have ended.
-const LOOK: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_millis(2);
 /// The papers' concurrency of an IO_inf.
 pub const CLIENTS: u32 = 6;
 
@@ -158,7 +158,11 @@ pub fn length(lab: &Lab, model: Model) -> Duration {
 }
 
 fn see(lab: &Lab, session: &Session, side: Side, case: &Case, length: Duration) -> Result<Seen> {
-    let mut scene = DiskScene::new(session, side, &case.plan)?;
+    let plan = Plan {
+        strict: true,
+        ..case.plan.clone()
+    };
+    let mut scene = DiskScene::new(session, side, &plan)?;
     let areas = case.areas();
     for (index, (user, area)) in case.users.iter().zip(&areas).enumerate() {
         let path = format!("/c{index}");
@@ -181,13 +185,13 @@ fn see(lab: &Lab, session: &Session, side: Side, case: &Case, length: Duration) 
     let after = known(&scene.disk)?;
     let used = before.zip(after);
     Ok(Seen {
-        record: scene.recorded(&areas, span)?,
+        record: scene.recorded(span)?,
         accounts: used.map(|(before, after)| [0, 1, 2].map(|class| after[class] - before[class])),
         rounds,
     })
 }
 
-/// When Cello's rounds end, to the millisecond.
+/// When Cello's rounds end, to two milliseconds.
 fn watch_rounds(disk: &Disk, span: Span) -> Result<Vec<u64>> {
     let mut ends = Vec::new();
     let mut rounds: u64 = disk.cello("rounds")?;
@@ -328,6 +332,10 @@ pub fn table(sides: &Compared<Vec<Found>>, cases: &[Case]) -> Table {
 pub const DISK: &str = "The disk is the module testdisk: memory that takes as long as a disk of 128 GiB with 7,200 turns a minute and \
     seeks of 0.5 to 8 ms (\"turning\", one request at a time), or 100 µs and 500 MB/s (\"flat\", 64 requests at a time). \
     Each cgroup reads in an area of its own, so that the disk's record of what it served says whose time it was.";
+
+/// How BFQ is where shares are asked for.
+pub const STRICT: &str =
+    "BFQ runs without low_latency, which would raise weights of programs that have just begun.";
 
 #[cfg(test)]
 mod tests {
