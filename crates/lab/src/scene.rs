@@ -71,7 +71,8 @@ impl Process {
         Ok(text)
     }
 
-    fn ended(&mut self) -> bool {
+    /// Has it ended by itself?
+    pub fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 }
