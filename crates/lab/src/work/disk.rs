@@ -223,7 +223,7 @@ mod tests {
         };
         let packs = [pack(0, 0), pack(40, 10), pack(100, 20), pack(310, 30)];
         assert_eq!(rounds(&packs, 100), [0..2, 2..3, 3..3, 3..4]);
-        assert_eq!(rounds(&[], 100), [0..0]);
+        assert_eq!(rounds(&[], 100), vec![0..0; 1]);
     }
 
     #[test]
