@@ -88,6 +88,7 @@ struct cello_request {
 	u64 charged_ns;  /* that its class and group were charged for it */
 	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
 	u64 error_ns;    /* real-time: what its estimated end may be off by */
+	u64 spread;      /* of its time (disktime.h), when it went to the disk */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
@@ -142,6 +143,7 @@ struct cello {
 	bool changed;  /* the scheduled queue, since promises were checked */
 	u64 begun_ns;  /* the disk was done with a request, or was idle and was given one */
 	u64 flight_ns; /* since then what is in flight is estimated to take */
+	u64 flight_spread;
 	struct disktime time;
 };
 
@@ -196,6 +198,20 @@ CORE_FN u64 cello_estimate(struct cello *c, u64 from, const struct cello_request
 	struct disktime_of of = {from, r->sector, r->sectors, r->way};
 
 	return disktime_estimate(&c->time, &of);
+}
+
+CORE_FN u64 cello_spread(struct cello *c, u64 from, const struct cello_request *r)
+{
+	struct disktime_of of = {from, r->sector, r->sectors, r->way};
+
+	return disktime_spread(&c->time, &of);
+}
+
+/* What is there is reached from elsewhere now. */
+CORE_FN void cello_reached(struct cello *c, struct cello_link *at)
+{
+	if (at != &c->scheduled)
+		cello_at(at)->estimate_ns = cello_estimate(c, cello_from(c, at), cello_at(at));
 }
 
 /* By how much the scheduled queue grows with the request before this place. It may shrink:
@@ -392,8 +408,7 @@ CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r,
 /* The queue has changed: who is late now is promised no more to be in time. */
 CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 {
-	u64 at_ns = cello_free(c, now_ns);
-	u32 before = c->in_flight;
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread;
 	struct cello_link *l;
 
 	c->changed = false;
@@ -403,12 +418,12 @@ CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 		struct cello_request *r = cello_at(l);
 		u64 error_ns;
 
-		before++;
+		spreads += cello_spread(c, cello_from(c, l), r);
 		at_ns += r->estimate_ns;
 		if (r->group->class_id != CELLO_REALTIME)
 			continue;
 		r->promised &= at_ns <= r->deadline_ns;
-		error_ns = disktime_error(&c->time, before);
+		error_ns = disktime_error(&c->time, spreads);
 		if (r->error_ns < error_ns)
 			r->error_ns = error_ns;
 	}
@@ -595,8 +610,7 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	k->scheduled++;
 	r->round = c->rounds;
 	c->queued++;
-	if (at != &c->scheduled)
-		cello_at(at)->estimate_ns = cello_estimate(c, cello_end(r), cello_at(at));
+	cello_reached(c, at);
 	/* Its group's turn is over. */
 	cello_unlink(&g->link);
 	cello_before(&k->groups, &g->link);
@@ -635,7 +649,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->up = true;
 	c->changed = false;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
-	c->rounds = c->head = c->begun_ns = c->flight_ns = 0;
+	c->rounds = c->head = c->begun_ns = c->flight_ns = c->flight_spread = 0;
 	disktime_init(&c->time, sectors, turning);
 }
 
@@ -727,7 +741,6 @@ CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
 	g->rounds = k->rounds;
 }
 
-/* Out of the scheduled queue; what comes next is reached from elsewhere now. */
 CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 {
 	struct cello_link *next = r->link.next;
@@ -737,9 +750,7 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 	c->queued--;
 	c->older -= r->round != c->rounds;
 	c->class[r->group->class_id].scheduled--;
-	if (next != &c->scheduled)
-		cello_at(next)->estimate_ns =
-			cello_estimate(c, cello_from(c, next), cello_at(next));
+	cello_reached(c, next);
 }
 
 /* The request that goes to the disk now, or none. */
@@ -755,6 +766,7 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	r = cello_at(c->scheduled.next);
 	r->from = c->head;
 	r->estimate_ns = cello_estimate(c, c->head, r);
+	r->spread = cello_spread(c, c->head, r);
 	if (r->sector != c->head)
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);
@@ -762,6 +774,7 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	if (!c->in_flight++)
 		c->begun_ns = now_ns;
 	c->flight_ns += r->estimate_ns;
+	c->flight_spread += r->spread;
 	return r;
 }
 
@@ -769,6 +782,7 @@ CORE_FN void cello_landed(struct cello *c, const struct cello_request *r)
 {
 	c->in_flight--;
 	c->flight_ns -= r->estimate_ns;
+	c->flight_spread -= r->spread;
 }
 
 /* The disk has served it. */
@@ -817,6 +831,12 @@ CORE_FN void cello_return(struct cello *c, struct cello_request *r)
 {
 	cello_charge(r, &c->class[r->group->class_id], 0);
 	cello_landed(c, r);
+	/* The arm did not move, unless others went there since. */
+	if (c->head == cello_end(r)) {
+		c->head = r->from;
+		c->changed = true;
+		cello_reached(c, c->scheduled.next);
+	}
 	cello_leave(c, r);
 }
 
@@ -840,9 +860,7 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	if (r->estimate_ns > before_ns)
 		cello_charge(r, &c->class[r->group->class_id],
 			     r->charged_ns + r->estimate_ns - before_ns);
-	if (r->link.next != &c->scheduled)
-		cello_at(r->link.next)->estimate_ns =
-			cello_estimate(c, cello_end(r), cello_at(r->link.next));
+	cello_reached(c, r->link.next);
 }
 
 #endif

@@ -10,13 +10,16 @@
  * seeks comes out flat by itself.
  *
  * Each measured time moves both terms towards it, in proportion to what they had to do
- * with it (normalised least mean squares): with n times seen a term moves by 1/n of the
- * error, down to a floor, so that the first times count at once and later ones as a mean.
- * A distance that was not seen yet costs what the nearest that was does.
+ * with it: with n times seen the position moves by 1/n of its part of the error, down to a
+ * floor, so that the first times count at once and later ones as a mean. The transfer is the
+ * slope of a line: a time of s times the length weighs s squared as much.
+ * A distance that was not seen yet costs what the nearest that was does. Requests shorter than
+ * a quarter of DISKTIME_EVEN tell nothing of the transfer.
  *
- * The error is part of the answer: how far times are from what was said, on average. The
+ * The error is part of the answer: disktime_spread() is how far times of such requests were
+ * from what was said, on average, and the less was seen of them the more of what is said. The
  * time of several requests in a row is said with disktime_error(): what a turn of the disk
- * does to one of them is chance, and chances add up as the root of their number.
+ * does to one of them is chance, and chances add up as the root of their squares.
  */
 #ifndef QLINUX_CORE_DISKTIME_H
 #define QLINUX_CORE_DISKTIME_H
@@ -27,11 +30,16 @@ enum {
 	DISKTIME_WAYS = 3,       /* reading, writing, neither (discards) */
 	DISKTIME_DISTANCES = 48, /* powers of two of sectors, and contiguous */
 	DISKTIME_ZONES = 8,
-	/* A term moves by at least one part in so many of the error. */
+	/* The position moves by at least one part in so many of the error. */
 	DISKTIME_POSITION_FLOOR = 64,
-	DISKTIME_TRANSFER_FLOOR = 512,
 	/* Sectors (64 KB) at which the two terms have equally much to do with the time. */
 	DISKTIME_EVEN = 128,
+	/* Of 256 parts of that, the least to learn the transfer from. */
+	DISKTIME_LONG = 64,
+	/* What was seen of the transfer, at most; and what the first guess counts for. A request of
+	   DISKTIME_EVEN sectors counts for 256. */
+	DISKTIME_WEIGHT_MAX = 512 * 256,
+	DISKTIME_WEIGHT_GUESS = 4 * 256,
 };
 
 /* No request takes longer, for all that is learned: a device that was asleep. */
@@ -40,17 +48,20 @@ enum {
 /* What is said of a disk that nothing is known of. */
 #define DISKTIME_TURNING_NS 8000000ULL
 #define DISKTIME_FLAT_NS    100000ULL
+/* For DISKTIME_EVEN sectors. */
+#define DISKTIME_TURNING_EVEN_NS 650000ULL
+#define DISKTIME_FLAT_EVEN_NS    130000ULL
 
 struct disktime_position {
 	u64 ns;
 	u32 seen;
-	u32 pad;
+	u32 error_us; /* mean distance of times from what was said */
 };
 
 struct disktime_transfer {
 	u64 even_ns; /* for DISKTIME_EVEN sectors */
-	u32 seen;
-	u32 pad;
+	u32 weight;  /* of what was seen; 0: nothing */
+	u32 longest; /* in sectors */
 };
 
 struct disktime {
@@ -60,8 +71,9 @@ struct disktime {
 	u32 known[DISKTIME_WAYS][2]; /* distances that were seen */
 	u64 sectors;                 /* of the disk */
 	u64 unknown_ns;              /* what is said at first */
-	u64 error_ns;                /* mean distance of times from what was said */
-	u64 worst_ns;                /* the greatest of late; it wears off */
+	u64 unknown_even_ns;
+	u64 error_ns; /* mean distance of times from what was said */
+	u64 worst_ns; /* the greatest of late; it wears off */
 	u64 seen;
 };
 
@@ -109,10 +121,11 @@ CORE_FN void disktime_init(struct disktime CORE_MEM *m, u64 sectors, bool turnin
 	*m = nothing;
 	m->sectors = sectors;
 	m->unknown_ns = turning ? DISKTIME_TURNING_NS : DISKTIME_FLAT_NS;
+	m->unknown_even_ns = turning ? DISKTIME_TURNING_EVEN_NS : DISKTIME_FLAT_EVEN_NS;
 	m->error_ns = m->worst_ns = m->unknown_ns / 2;
 }
 
-/* The nearest distance that was seen, of the same way and direction, or else of either. */
+/* The nearest distance that was seen, of the same way and direction. */
 CORE_FN struct disktime_position CORE_MEM *disktime_nearest(struct disktime CORE_MEM *m, u32 way,
 							    u32 backwards, u32 at)
 {
@@ -122,7 +135,8 @@ CORE_FN struct disktime_position CORE_MEM *disktime_nearest(struct disktime CORE
 	for (off = 0; m->known[way][backwards] && off < DISKTIME_DISTANCES; off++) {
 		if (at + off < DISKTIME_DISTANCES && p[at + off].seen)
 			return &p[at + off];
-		if (at >= off && p[at - off].seen)
+		/* What follows at once is no hint of what seeks take. */
+		if (at > off && p[at - off].seen)
 			return &p[at - off];
 	}
 	return 0;
@@ -133,7 +147,6 @@ CORE_FN u64 disktime_position_ns(struct disktime CORE_MEM *m, const struct diskt
 	u32 at = disktime_distance(r), backwards = disktime_backwards(r);
 	struct disktime_position CORE_MEM *p = disktime_nearest(m, r->way, backwards, at);
 
-	/* What follows at once is no hint of what seeks take, but better than none. */
 	if (!p)
 		p = disktime_nearest(m, r->way, !backwards, at);
 	if (!p)
@@ -141,6 +154,7 @@ CORE_FN u64 disktime_position_ns(struct disktime CORE_MEM *m, const struct diskt
 	return p ? p->ns : m->unknown_ns;
 }
 
+/* Of the nearest zone that was seen; or none. */
 CORE_FN struct disktime_transfer CORE_MEM *disktime_rate(struct disktime CORE_MEM *m, u32 way,
 							 u64 sector)
 {
@@ -148,20 +162,44 @@ CORE_FN struct disktime_transfer CORE_MEM *disktime_rate(struct disktime CORE_ME
 	struct disktime_transfer CORE_MEM *t = m->transfer[way];
 
 	for (off = 0; off < DISKTIME_ZONES; off++) {
-		if (zone + off < DISKTIME_ZONES && t[zone + off].seen)
+		if (zone + off < DISKTIME_ZONES && t[zone + off].weight)
 			return &t[zone + off];
-		if (zone >= off && t[zone - off].seen)
+		if (zone >= off && t[zone - off].weight)
 			return &t[zone - off];
 	}
-	return &t[zone];
+	return 0;
+}
+
+CORE_FN u64 disktime_even_ns(struct disktime CORE_MEM *m, const struct disktime_of *r)
+{
+	struct disktime_transfer CORE_MEM *t = disktime_rate(m, r->way, r->sector);
+
+	if (!t)
+		t = disktime_rate(m, !r->way, r->sector);
+	return t ? t->even_ns : m->unknown_even_ns;
 }
 
 /* How long the request will take, in nanoseconds. */
 CORE_FN u64 disktime_estimate(struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
-	u64 even = disktime_rate(m, r->way, r->sector)->even_ns;
+	return disktime_position_ns(m, r) + disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
+}
 
-	return disktime_position_ns(m, r) + even * r->sectors / DISKTIME_EVEN;
+/* By how much that is usually wrong, in microseconds: its square. */
+CORE_FN u64 disktime_spread(struct disktime CORE_MEM *m, const struct disktime_of *r)
+{
+	const struct disktime_position CORE_MEM *p =
+		&m->position[r->way][disktime_backwards(r)][disktime_distance(r)];
+	const struct disktime_transfer CORE_MEM *t =
+		&m->transfer[r->way][disktime_zone(m, r->sector)];
+	u64 transfer_ns = disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
+	u64 unsure_ns = disktime_position_ns(m, r) / (1 + p->seen), us;
+
+	if (r->sectors <= 2 * (u64)t->longest)
+		transfer_ns =
+			transfer_ns * DISKTIME_WEIGHT_GUESS / (DISKTIME_WEIGHT_GUESS + t->weight);
+	us = p->error_us + (unsure_ns + transfer_ns) / 1000;
+	return us * us;
 }
 
 /* A term moves towards the measured time; it has no sign. */
@@ -172,45 +210,57 @@ CORE_FN u64 disktime_moved(u64 ns, u64 error_ns, bool less)
 	return ns + error_ns;
 }
 
+/* A mean of so many, or of the latest 32. */
+CORE_FN u64 disktime_mean(u64 mean, u64 now, u32 seen)
+{
+	u32 of = seen < 32 ? seen : 32;
+
+	return now > mean ? mean + (now - mean) / of : mean - (mean - now) / of;
+}
+
 /* The request took so long. `said_ns` is what was estimated when it went to the disk. */
 CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_of *r, u64 said_ns,
 			    u64 took_ns)
 {
 	struct disktime_position CORE_MEM *p =
 		&m->position[r->way][disktime_backwards(r)][disktime_distance(r)];
-	struct disktime_transfer CORE_MEM *t, *known = disktime_rate(m, r->way, r->sector);
+	struct disktime_transfer CORE_MEM *t = &m->transfer[r->way][disktime_zone(m, r->sector)];
 	/* Of 256 parts of the time, those that the length of the request has to do with. */
-	u64 size = (u64)r->sectors * 256 / DISKTIME_EVEN, long_as, sum, off, now_ns;
+	u64 size = (u64)r->sectors * 256 / DISKTIME_EVEN, weight, off, now_ns;
 	bool less;
 
 	if (took_ns > DISKTIME_MAX_NS)
 		took_ns = DISKTIME_MAX_NS;
 	if (size > 256 * 64)
 		size = 256 * 64;
-	t = &m->transfer[r->way][disktime_zone(m, r->sector)];
+	now_ns = disktime_estimate(m, r);
+	less = took_ns < now_ns;
+	off = less ? now_ns - took_ns : took_ns - now_ns;
 	if (!p->seen) {
 		p->ns = disktime_position_ns(m, r);
 		m->known[r->way][disktime_backwards(r)]++;
 	}
-	if (!t->seen)
-		t->even_ns = known->even_ns;
-	now_ns = p->ns + t->even_ns * r->sectors / DISKTIME_EVEN;
-	less = took_ns < now_ns;
-	off = less ? now_ns - took_ns : took_ns - now_ns;
-	/* Gradient (1, size), over its square. */
-	sum = 256 * 256 + size * size;
-	long_as = off * 256 * size / sum;
 	if (p->seen < DISKTIME_POSITION_FLOOR)
 		p->seen++;
-	if (t->seen < DISKTIME_TRANSFER_FLOOR)
-		t->seen++;
-	p->ns = disktime_moved(p->ns, off * 256 * 256 / sum / p->seen, less);
-	t->even_ns = disktime_moved(t->even_ns, long_as / t->seen, less);
+	if (size < DISKTIME_LONG) {
+		p->ns = disktime_moved(p->ns, off / p->seen, less);
+	} else {
+		if (!t->weight)
+			t->even_ns = disktime_even_ns(m, r);
+		weight = t->weight + size * size / 256;
+		t->even_ns = disktime_moved(t->even_ns,
+					    off * size / (weight + DISKTIME_WEIGHT_GUESS), less);
+		t->weight = weight < DISKTIME_WEIGHT_MAX ? weight : DISKTIME_WEIGHT_MAX;
+		if (t->longest < r->sectors)
+			t->longest = r->sectors;
+		off = off * 256 * 256 / (256 * 256 + size * size);
+		p->ns = disktime_moved(p->ns, off / p->seen, less);
+	}
 
 	off = took_ns < said_ns ? said_ns - took_ns : took_ns - said_ns;
+	p->error_us = disktime_mean(p->error_us, off / 1000, p->seen);
 	m->seen++;
-	m->error_ns += off / 32;
-	m->error_ns -= m->error_ns / 32;
+	m->error_ns = disktime_mean(m->error_ns, off, 32);
 	m->worst_ns = off > m->worst_ns ? off : m->worst_ns - m->worst_ns / 256;
 }
 
@@ -224,10 +274,10 @@ CORE_FN u64 disktime_root(u64 x)
 	return root;
 }
 
-/* What the time of so many requests in a row may be off by. */
-CORE_FN u64 disktime_error(const struct disktime CORE_MEM *m, u32 requests)
+/* What the time of several requests in a row may be off by, from the sum of their spreads. */
+CORE_FN u64 disktime_error(const struct disktime CORE_MEM *m, u64 spreads)
 {
-	return m->worst_ns + m->error_ns * disktime_root(16ULL * requests);
+	return m->worst_ns + 4000 * disktime_root(spreads);
 }
 
 #endif

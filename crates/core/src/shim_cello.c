@@ -108,7 +108,7 @@ int qcore_cello_next(struct pool *p, u64 now_ns)
 void qcore_cello_said(struct pool *p, u32 r, struct qcore_cello_said *said)
 {
 	said->estimate_ns = p->request[r].estimate_ns;
-	said->error_ns = disktime_error(&p->cello.time, 1);
+	said->error_ns = disktime_error(&p->cello.time, p->request[r].spread);
 	said->promised = p->request[r].promised;
 }
 

@@ -4,7 +4,7 @@
 
 use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId};
 use qlinux_core::disk::{Disk, Shape};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -28,6 +28,7 @@ pub struct Client {
     pub sectors: u32,
     /// One after the other rather than anywhere.
     pub sequential: bool,
+    pub writes: bool,
     /// From the request to its deadline.
     pub deadline_ns: u64,
 }
@@ -50,6 +51,8 @@ pub struct World {
     pub clients: Vec<Client>,
     pub next_sector: Vec<u64>,
     pub owner: BTreeMap<RequestId, (usize, Request, u64)>,
+    /// At the disk, which serves them in this order.
+    pub flying: VecDeque<RequestId>,
     pub busy_ns: u64,
     /// By client.
     pub responses: Vec<Responses>,
@@ -69,6 +72,7 @@ impl World {
             clients: Vec::new(),
             next_sector: Vec::new(),
             owner: BTreeMap::new(),
+            flying: VecDeque::new(),
             busy_ns: 0,
             responses: Vec::new(),
         }
@@ -81,6 +85,7 @@ impl World {
             concurrency,
             sectors,
             sequential: false,
+            writes: false,
             deadline_ns: SECOND,
         });
         self.next_sector.push(self.shape.sectors / 2);
@@ -89,6 +94,20 @@ impl World {
     }
 
     pub fn ask(&mut self, i: usize) {
+        let request = self.request(i);
+        self.add(i, request, self.now_ns);
+    }
+
+    pub fn add(&mut self, i: usize, request: Request, asked_ns: u64) {
+        let id = self
+            .cello
+            .add(self.clients[i].group, request, self.now_ns)
+            .expect("room");
+        self.owner.insert(id, (i, request, asked_ns));
+    }
+
+    /// The client's next one.
+    fn request(&mut self, i: usize) -> Request {
         let client = self.clients[i];
         let sector = if client.sequential {
             let at = self.next_sector[i];
@@ -99,17 +118,12 @@ impl World {
             self.dice
                 .below(self.shape.sectors - u64::from(client.sectors))
         };
-        let request = Request {
+        Request {
             sector,
             sectors: client.sectors,
-            writes: false,
+            writes: client.writes,
             deadline_ns: self.now_ns + client.deadline_ns,
-        };
-        let id = self
-            .cello
-            .add(client.group, request, self.now_ns)
-            .expect("room");
-        self.owner.insert(id, (i, request, self.now_ns));
+        }
     }
 
     pub fn begin(&mut self) {
@@ -120,7 +134,9 @@ impl World {
 
     /// Serves one request; its client asks for the next. False: there is none.
     pub fn step(&mut self) -> bool {
-        let Some(id) = self.cello.next(self.now_ns) else {
+        self.flying
+            .extend(std::iter::from_fn(|| self.cello.next(self.now_ns)));
+        let Some(id) = self.flying.pop_front() else {
             return false;
         };
         let (i, request, asked_ns) = self.owner.remove(&id).expect("it was asked for once");

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Any mix of loads on Cello's simulated disk (core/cello.h): promises are kept, nobody is lost
+//! or starves, and the disk does not idle.
+
+use proptest::prelude::*;
+use qlinux_core::cello::{Class, RequestId};
+use world::{shape, World, SECOND};
+
+#[path = "common/world.rs"]
+mod world;
+
+#[derive(Clone, Debug)]
+struct Load {
+    class: Class,
+    weight: u32,
+    concurrency: usize,
+    sectors: u32,
+    sequential: bool,
+    writes: bool,
+    deadline_ms: u64,
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    let length = prop_oneof![1u32..=16, 64u32..=256, 512u32..=2048];
+    let class = prop::sample::select(&Class::ALL[..]);
+    (
+        (class, 1u32..=1000, 1usize..=24),
+        (length, any::<bool>(), any::<bool>(), 1u64..=4000),
+    )
+        .prop_map(|((class, weight, concurrency), rest)| Load {
+            class,
+            weight,
+            concurrency,
+            sectors: rest.0,
+            sequential: rest.1,
+            writes: rest.2,
+            deadline_ms: rest.3,
+        })
+}
+
+fn world(turning: bool, weights: [u32; 3], round_ms: u64, seed: u64, loads: &[Load]) -> World {
+    let mut world = World::new(shape(turning), weights, round_ms * 1_000_000, seed);
+    for load in loads {
+        let i = world.client(load.class, load.weight, load.concurrency, load.sectors);
+        let place = world.dice.below(world.shape.sectors - 4096);
+        world.next_sector[i] = place;
+        let client = &mut world.clients[i];
+        client.sequential = load.sequential;
+        client.writes = load.writes;
+        client.deadline_ns = load.deadline_ms * 1_000_000;
+    }
+    world
+}
+
+/// One of those that wait, by chance.
+fn some_waiting(world: &mut World) -> Option<RequestId> {
+    let waiting: Vec<_> = world
+        .owner
+        .keys()
+        .copied()
+        .filter(|id| !world.flying.contains(id))
+        .collect();
+    let n = waiting.len() as u64;
+    (n > 0).then(|| waiting[world.dice.below(n) as usize])
+}
+
+/// What else happens to requests: one is merged into another, or the disk takes one back.
+fn disturb(world: &mut World) {
+    match world.dice.below(20) {
+        0 => {
+            let Some(id) = some_waiting(world) else {
+                return;
+            };
+            world.cello.remove(id);
+            let (i, request, _) = world.owner.remove(&id).unwrap();
+            if let Some(into) = some_waiting(world) {
+                let (_, other, _) = world.owner.get_mut(&into).unwrap();
+                other.sectors = (other.sectors + request.sectors).min(4096);
+                other.sector = other.sector.min(world.shape.sectors - 4096);
+                world.cello.grown(into, other.sector, other.sectors);
+            }
+            world.ask(i);
+        }
+        1 => {
+            world
+                .flying
+                .extend(std::iter::from_fn(|| world.cello.next(world.now_ns)));
+            if world.flying.len() > 1 {
+                let id = world.flying.pop_back().unwrap();
+                world.cello.give_back(id);
+                let (i, request, asked_ns) = world.owner.remove(&id).unwrap();
+                world.add(i, request, asked_ns);
+            }
+        }
+        _ => (),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// No promise is broken by more than the error that was stated; all of the disk's time is
+    /// somebody's, and it does not idle while requests wait.
+    #[test]
+    fn promises(
+        turning: bool,
+        weights in prop::array::uniform3(0u32..=8),
+        round_ms in 1u64..=2000,
+        in_flight in 1u32..=32,
+        loads in prop::collection::vec(load(), 1..8),
+        seed: u64,
+    ) {
+        prop_assume!(weights.iter().any(|w| *w > 0));
+        let mut world = world(turning, weights, round_ms, seed, &loads);
+        world.cello.set_in_flight(in_flight);
+        world.begin();
+        while world.now_ns < 20 * SECOND {
+            disturb(&mut world);
+            prop_assert!(world.step(), "requests wait and the disk is idle");
+        }
+        let served = Class::ALL.map(|class| world.cello.class(class));
+        prop_assert_eq!(served.iter().map(|s| s.ns).sum::<u64>(), world.busy_ns);
+        let realtime = served[Class::Realtime as usize];
+        prop_assert_eq!(realtime.broken, 0, "of {:?}", realtime);
+    }
+}
