@@ -91,3 +91,33 @@ together() {
 		reads 1 &
 	done | sort | uniq -c | awk '{ printf "%s%s %d", space, $2, $1 * $3; space = " " }'
 }
+
+# ---- under Cello
+
+readonly IOSCHED=$QUEUE/iosched
+
+# as_class CLASS COMMAND...: in that class by its process's I/O priority (core/cello_hint.h); none: in no class
+as_class() {
+	python3 -c '
+import ctypes, os, sys
+classes = ["interactive", "throughput", "realtime", "none"]
+hint = 0x200 | classes.index(sys.argv[1]) << 6
+if ctypes.CDLL(None, use_errno=True).syscall(251, 1, 0, 2 << 13 | hint << 3 | 4):
+    sys.exit(f"ioprio_set: {os.strerror(ctypes.get_errno())}")
+os.execvp(sys.argv[2], sys.argv[2:])' "$@"
+}
+
+# in_cgroup PATH COMMAND...
+in_cgroup() {
+	(echo "$BASHPID" >"$CG/$1/cgroup.procs" && exec "${@:2}")
+}
+
+# What Cello served and let pass since it took the disk over.
+passed() {
+	cat $IOSCHED/{{interactive,throughput,realtime}_requests,bypassed} | awk '{ sum += $1 } END { print sum }'
+}
+
+# Requests that it has now.
+waiting() {
+	cat $IOSCHED/{interactive,throughput,realtime}_waiting | awk '{ sum += $1 } END { print sum }'
+}
