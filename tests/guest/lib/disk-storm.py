@@ -5,7 +5,8 @@ disk-storm.py SWITCHES SEED CGROUP...
 
 The disk testdisk0 gets another scheduler that often, and between two of those some other
 changes: Cello's settings, classes and weights of the cgroups, the I/O priority of their
-threads, the cgroup they are in, the number of tags, the cache.  Each change is done or refused
+threads, the cgroup they are in, the number of tags, the cache; and the disk now and then has no room for
+a request, which comes back to the scheduler.  Each change is done or refused
 as it should be; a line tells the first that was not, and the exit status is 1.  Else the last
 line is how many requests Cello served.
 """
@@ -20,6 +21,7 @@ import time
 QUEUE = "/sys/block/testdisk0/queue"
 IOSCHED = f"{QUEUE}/iosched"
 DEBUG = "/sys/kernel/debug/block/testdisk0/sched"
+DISK = "/sys/kernel/debug/testdisk/testdisk0"
 CLASSES = ["interactive", "throughput", "realtime", "none"]
 IOPRIO_SET = 251
 libc = ctypes.CDLL(None, use_errno=True)
@@ -133,6 +135,9 @@ class Storm:
     def tags(self):
         write(f"{QUEUE}/nr_requests", self.dice.randint(4, 64))
 
+    def busy(self):
+        write(f"{DISK}/busy_every", self.dice.choice([0, 2, 3, 7]))
+
     def cache(self):
         write("/proc/sys/vm/drop_caches", 1)
 
@@ -149,7 +154,7 @@ class Storm:
         # The kernel is not to tell of each time that the cache is dropped.
         write("/proc/sys/vm/drop_caches", 4)
         edits = [self.setting] * 4 + [self.cgroup] * 2 + [self.priority] * 4
-        edits += [self.move, self.come_and_go, self.tags, self.cache, self.look]
+        edits += [self.move, self.come_and_go, self.tags, self.busy, self.cache, self.look]
         for _ in range(switches):
             self.switch()
             for _ in range(self.dice.randrange(12)):

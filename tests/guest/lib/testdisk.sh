@@ -98,18 +98,14 @@ readonly IOSCHED=$QUEUE/iosched
 
 # as_class CLASS COMMAND...: in that class by its process's I/O priority (core/cello_hint.h); none: in no class
 as_class() {
-	python3 -c '
-import ctypes, os, sys
-classes = ["interactive", "throughput", "realtime", "none"]
-hint = 0x200 | classes.index(sys.argv[1]) << 6
-if ctypes.CDLL(None, use_errno=True).syscall(251, 1, 0, 2 << 13 | hint << 3 | 4):
-    sys.exit(f"ioprio_set: {os.strerror(ctypes.get_errno())}")
-os.execvp(sys.argv[2], sys.argv[2:])' "$@"
-}
-
-# in_cgroup PATH COMMAND...
-in_cgroup() {
-	(echo "$BASHPID" >"$CG/$1/cgroup.procs" && exec "${@:2}")
+	(
+		python3 - "$BASHPID" "$1" <<-'EOF' && "${@:2}"
+			import ctypes, os, sys
+			hint = 0x200 | ["interactive", "throughput", "realtime", "none"].index(sys.argv[2]) << 6
+			if ctypes.CDLL(None, use_errno=True).syscall(251, 1, int(sys.argv[1]), 2 << 13 | hint << 3 | 4):
+			    sys.exit(f"ioprio_set: {os.strerror(ctypes.get_errno())}")
+		EOF
+	)
 }
 
 # What Cello served and let pass since it took the disk over.
