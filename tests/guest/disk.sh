@@ -224,12 +224,25 @@ echo 100 >$CG/c/io.cello.weight
 sleep 1
 read -r first group < <(shares 10)
 close group-changed "$group" 0.5 0.03
+# Who has very many requests does not take the tags of others.
+quit c
+within b fio --name=b-many --filename=/dev/testdisk0 --direct=1 --rw=randread --bs=4k --ioengine=libaio --iodepth=512 --time_based \
+	--runtime=1000 --randseed=9 --output-format=terse >/dev/null 2>&1 &
+sleep 3
+for weights in 1:1 4:1; do
+	weights "${weights%:*}00" "${weights#*:}00" 0
+	sleep 1
+	read -r first _ < <(shares 10)
+	ideal=$(awk -F: '{ print $1 / ($1 + $2) }' <<<"$weights")
+	close "beside-many-$weights" "$first" "$ideal" 0.02
+done
+pkill -f -- --name=b-many
 # What a class leaves goes to the other; when it comes back it has its share at once.
 quit a
 busy=$(fault busy_ns)
 sleep 5
 check work-conserving test "$(($(fault busy_ns) - busy))" -gt 4950000000
-quit b c
+quit b
 
 # ---- several hardware queues, one order
 scheduler none
