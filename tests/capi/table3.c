@@ -5,6 +5,7 @@
  * user who may not.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -254,6 +255,7 @@ static void files(void)
 	refused("open-excl", cello_open("/tmp/table3", O_RDWR | O_CREAT | O_EXCL, 0, 0600), EEXIST);
 	refused("read-deadline-high", cello_read(fd, deadline, 1, CELLO_DEADLINE_MAX + 1), ERANGE);
 	refused("read-deadline-negative", cello_read(fd, deadline, 1, -1), ERANGE);
+	lseek(fd, 0, SEEK_SET);
 	refused("read-null", cello_read(fd, (void *)8, 1, 0), EFAULT);
 	check("close-cached", !cello_close(fd) && !unlink("/tmp/table3"));
 
@@ -356,14 +358,6 @@ static void *wait_here(void *unused)
 	return unused;
 }
 
-static pid_t ids[THREADS];
-
-static void *tell_and_wait(void *id)
-{
-	*(volatile pid_t *)id = gettid();
-	return wait_here(NULL);
-}
-
 /* A process with threads, whose first one ends where that is asked for. */
 static pid_t threads(bool first_ends)
 {
@@ -374,7 +368,7 @@ static pid_t threads(bool first_ends)
 	if (child)
 		return child;
 	for (i = 0; i < THREADS; i++)
-		pthread_create(&thread, NULL, tell_and_wait, &ids[i]);
+		pthread_create(&thread, NULL, wait_here, NULL);
 	if (first_ends)
 		pthread_exit(NULL);
 	pause();
@@ -387,16 +381,25 @@ static void end(pid_t child)
 	waitpid(child, NULL, 0);
 }
 
-/* Every thread has that hint: its bits above the deadline. */
+/* How many threads, but for the first, have that class in their hint. */
 static int threads_with(pid_t pid, int class_id)
 {
+	struct dirent *entry;
 	int n = 0, tid, hint;
+	char name[64];
+	DIR *tasks;
 
-	/* Threads of a new process have the numbers behind its own. */
-	for (tid = pid + 1; tid <= pid + THREADS; tid++) {
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	tasks = opendir(name);
+	while (tasks && (entry = readdir(tasks))) {
+		tid = atoi(entry->d_name);
+		if (tid < 1 || tid == pid)
+			continue;
 		hint = syscall(SYS_ioprio_get, WHO_PROCESS, tid) >> 3;
 		n += class_id == CELLO_NONE ? !(hint & 1 << 9) : (hint >> 6 & 15) == (8 | class_id);
 	}
+	if (tasks)
+		closedir(tasks);
 	return n;
 }
 

@@ -26,6 +26,15 @@ counted() {
 	equal "$name" $((after - before)) 20
 }
 
+# thread_priority PID: class and level of its I/O priority. ionice shows the hint as part of the
+# level, and no level of class idle.
+thread_priority() {
+	local class level
+	IFS=: read -r class level < <(ionice -p "$1")
+	[[ -z $level ]] || level=" $((${level##* } & 7))"
+	echo "$class$level"
+}
+
 json() {
 	qlinux --json "$@" 2>/dev/null | tr -d ' \n'
 }
@@ -37,10 +46,13 @@ file=$(find /usr/lib/modules/ -name 'cello.ko*')
 mv "$file" /tmp/kept.ko
 depmod
 modprobe testdisk count=2 depth=32 || fail testdisk "there is no testdisk"
-modprobe null_blk nr_devices=1 queue_mode=0
+modprobe brd rd_nr=1
+mkdir $CG/a $CG/a/b
+# To see them enabled.
+echo '-io -memory' >$CG/cgroup.subtree_control
 like check-missing "$(qlinux check)" 'NO +module cello'
 refuses up-missing 1 'no I/O scheduler cello, because its module is not built for that kernel: .*dkms' qlinux up disk $DEV
-refuses class-missing 1 'no I/O scheduler cello, because its module is not built' qlinux disk class /system none
+refuses class-missing 1 'no I/O scheduler cello, because its module is not built' qlinux disk class /a none
 echo nonsense >"$file"
 depmod 2>/dev/null
 refuses up-odd-module 1 'no I/O scheduler cello, because .*cello.ko.* (was not loaded|was built for another kernel)' qlinux up disk $DEV
@@ -61,8 +73,8 @@ for dev in nowhere sda99 '' . .. ../block/$DEV /dev/nowhere; do
 done
 refuses up-no-block 1 '/dev/null is not a disk' qlinux up disk /dev/null
 refuses up-no-disk 1 '/tmp is not a disk' qlinux up disk /tmp
-refuses up-bio 1 'nullb0 has no I/O scheduler, because it serves requests as they come' qlinux up disk nullb0
-for command in "up disk $DEV" "down disk $DEV" "disk set $DEV --round 1s" 'disk class /system realtime'; do
+refuses up-bio 1 'ram0 has no I/O scheduler, because it serves requests as they come' qlinux up disk ram0
+for command in "up disk $DEV" "down disk $DEV" "disk set $DEV --round 1s" 'disk class /a realtime'; do
 	# shellcheck disable=SC2086 # words
 	refuses "unprivileged: $command" 1 'not permitted: run the command as root' nobody qlinux $command
 done
@@ -91,7 +103,7 @@ refuses run-class 2 "disk class 'fast' does not exist" qlinux disk run fast -- t
 refuses class-class 2 "disk class 'fast' does not exist" qlinux disk class $$ fast
 refuses class-deadline 2 'a deadline is for requests of class realtime' qlinux disk class $$ interactive --deadline 5ms
 refuses class-pid-weight 2 'a weight is of a cgroup' qlinux disk class $$ realtime --weight 5
-refuses class-path-deadline 2 'a deadline is of a process' qlinux disk class /system realtime --deadline 5ms
+refuses class-path-deadline 2 'a deadline is of a process' qlinux disk class /a realtime --deadline 5ms
 for whom in 0 -1 x 4711x ''; do
 	refuses "class-'$whom'" 2 'neither a cgroup nor a process' qlinux disk class "$whom" realtime
 done
@@ -141,23 +153,23 @@ equal class-none "$(qlinux disk class $sleeper)" "process $sleeper: none"
 check class-pid qlinux disk class $sleeper realtime --deadline 100ms
 equal class-of-pid "$(qlinux disk class $sleeper)" "process $sleeper: realtime, deadline 96ms"
 equal class-json "$(json disk class $sleeper)" "{\"process\":$sleeper,\"class\":\"realtime\",\"deadline_ns\":96000000,\"effective\":\"realtime\",\"from\":null}"
-equal class-ionice "$(ionice -p $sleeper)" 'best-effort: prio 4'
+equal class-ionice "$(thread_priority $sleeper)" 'best-effort 4'
 check class-pid-none qlinux disk class $sleeper none
 equal class-ionice-none "$(ionice -p $sleeper | grep -o none)" none
 refuses class-foreign 1 "class of process $sleeper cannot be changed because it belongs to another user" nobody qlinux disk class $sleeper realtime
 kill $sleeper
 
-for policy in 'ionice -c 1 -n 2:realtime: prio 2' 'ionice -c 3:idle' 'chrt -i 0:idle' 'nice -n 10:best-effort: prio 6'; do
+for policy in 'ionice -c 1 -n 2:realtime 2' 'ionice -c 3:idle' 'chrt -i 0:idle' 'nice -n 10:best-effort 6'; do
 	# shellcheck disable=SC2086 # words
 	nice -n 0 ${policy%%:*} sleep 1000 &
 	sleeper=$!
 	sleep 0.1
 	check "class: ${policy%%:*}" qlinux disk class $sleeper throughput
-	equal "kept: ${policy%%:*}" "$(ionice -p $sleeper)" "${policy#*:}"
+	equal "kept: ${policy%%:*}" "$(thread_priority $sleeper)" "${policy#*:}"
 	equal "read: ${policy%%:*}" "$(qlinux disk class $sleeper)" "process $sleeper: throughput"
 	kill $sleeper
 done
-nobody sleep 1000 &
+setpriv --reuid=nobody --regid=nogroup --clear-groups sleep 1000 &
 sleeper=$!
 sleep 0.1
 check class-own nobody qlinux disk class $sleeper interactive
@@ -167,8 +179,7 @@ kill $sleeper
 
 # ---- classes of cgroups ---------------------------------------------------
 
-refuses class-no-cgroup 1 'cgroup /a does not exist' qlinux disk class /a throughput
-mkdir -p $CG/a/b
+refuses class-no-cgroup 1 'cgroup /x does not exist' qlinux disk class /x throughput
 check class-path qlinux disk class /a throughput --weight 300
 equal class-files "$(cat $CG/a/io.cello.class $CG/a/io.cello.weight | tr '\n' ' ')" 'throughput 300 '
 equal class-controllers "$(grep -ow -e io -e memory $CG/cgroup.subtree_control | tr '\n' ' ')" 'io memory '
@@ -178,7 +189,7 @@ in_b() {
 	sh -c "echo 0 >$CG/a/b/cgroup.procs; exec \"\$@\"" sh "$@"
 }
 counted cgroup throughput in_b
-counted cgroup-before-process throughput in_b qlinux disk run interactive --
+counted cgroup-before-process throughput in_b qlinux disk run interactive -- 2>/dev/null
 said=$(in_b qlinux disk run interactive -- true 2>&1)
 like cgroup-advice "$said" 'cgroup /a is throughput, which comes before the class of a process'
 check class-child qlinux disk class /a/b realtime
@@ -213,7 +224,9 @@ like show-json "$(json disk show $DEV)" "\"classes\":\[\{\"class\":\"interactive
 # ---- down -----------------------------------------------------------------
 
 wait
-rmdir $CG/busy/below $CG/busy $CG/t/x $CG/t $CG/a/b $CG/a
+rmdir $CG/busy/below $CG/busy $CG/t/x $CG/t
+check class-end qlinux disk class /a none --weight 100
+echo '-io -memory' >$CG/a/cgroup.subtree_control
 echo '-io -memory' >$CG/cgroup.subtree_control
 like down "$(qlinux down disk $DEV)" "$DEV has its scheduler of before, mq-deadline"
 equal down-as-before "$(disk_state)" "$tuned"
