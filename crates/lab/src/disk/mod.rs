@@ -88,7 +88,7 @@ impl Drop for DiskScene {
     /// Those that use the disk go before it, and it before the cgroups whose requests it had.
     fn drop(&mut self) {
         self.tools.clear();
-        self.scene.workers.clear();
+        self.scene.end();
         self.disk.close();
     }
 }
