@@ -20,6 +20,7 @@
 #define CORE_HAVE_TYPES
 #include "../../core/cello.h"
 #include "../../core/cello_hint.h"
+#include "../../core/cello_room.h"
 
 enum {
 	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */
@@ -29,6 +30,14 @@ enum {
 	FLIGHT_MAX = 1024,
 	DEADLINE_DEFAULT_MS = 100,
 	DEADLINE_MAX_MS = 49152, /* as in a hint */
+};
+
+enum { NOTED_BITS = 8 };
+
+/* Of the bio that a task was last seen with: where its group counts. */
+struct noted {
+	const struct task_struct *task;
+	u32 slot;
 };
 
 /* Of a real-time request that ended; what `realtime` of debugfs shows. */
@@ -56,6 +65,8 @@ struct disk {
 	u64 bypassed;
 	struct ended *ended;
 	u64 ends;
+	struct cello_room room;
+	struct noted noted[1 << NOTED_BITS]; /* not under the lock */
 };
 
 enum place { QUEUED, AT_DISK, OUT };
@@ -94,6 +105,17 @@ void cgroups_end(struct disk *d);
 struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
 /* The class that the cgroup was given, or CELLO_CLASSES. */
 u32 cgroup_class(struct cgroup_subsys_state *css);
+
+/* room.c */
+u32 room_slot(const struct cello_group *g);
+void room_note(struct disk *d, const struct cello_group *g);
+void room_begin(struct disk *d);
+void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+#ifdef DEPTH_UPDATED_HAS_QUEUE
+void disk_depth_updated(struct request_queue *q);
+#else
+void disk_depth_updated(struct blk_mq_hw_ctx *hctx);
+#endif
 
 /* readahead.c */
 void readahead_register(void);

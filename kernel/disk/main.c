@@ -65,22 +65,31 @@ static struct asked by_hint(u32 hint)
 }
 
 /* Its own hint, else its cgroup's class, else its process's. */
-static struct asked asked_for(struct request *rq)
+static struct asked asked_for(const struct bio *bio)
 {
-	u32 hint = IOPRIO_PRIO_HINT(req_get_ioprio(rq));
+	u32 hint = IOPRIO_PRIO_HINT(bio->bi_ioprio);
 	struct asked asked = {CELLO_CLASSES, 0};
 
 	if (cello_hint_is(hint))
 		asked = by_hint(hint);
 	if (cello_hint_is(hint) && cello_hint_own(hint))
 		return asked;
-	if (rq->bio && rq->bio->bi_blkg) {
-		u32 class_id = cgroup_class(&rq->bio->bi_blkg->blkcg->css);
+	if (bio->bi_blkg) {
+		u32 class_id = cgroup_class(&bio->bi_blkg->blkcg->css);
 
 		if (class_id < CELLO_CLASSES)
 			asked.class_id = class_id;
 	}
 	return asked;
+}
+
+/* Where it belongs, or nowhere: it bypasses Cello. */
+static struct cello_group *group_for(const struct bio *bio, struct asked *asked)
+{
+	struct disk_cgroup *cgroup = cgroup_of(bio->bi_blkg);
+
+	*asked = asked_for(bio);
+	return cgroup && asked->class_id < CELLO_CLASSES ? &cgroup->group[asked->class_id] : NULL;
 }
 
 /* ---- merging ----------------------------------------------------------- */
@@ -120,8 +129,10 @@ static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned in
 {
 	struct disk *d = disk_of(q);
 	struct request *merged = NULL;
+	struct asked asked;
 	bool done;
 
+	room_note(d, group_for(bio, &asked));
 	spin_lock_irq(&d->lock);
 	done = blk_mq_sched_try_merge(q, bio, segments, &merged);
 	spin_unlock_irq(&d->lock);
@@ -195,12 +206,12 @@ static void disk_prepare_request(struct request *rq)
 
 static struct disk_request *classified(struct disk *d, struct request *rq)
 {
-	struct disk_cgroup *cgroup = rq->bio ? cgroup_of(rq->bio->bi_blkg) : NULL;
-	struct asked asked = asked_for(rq);
+	struct asked asked;
+	struct cello_group *group = rq->bio ? group_for(rq->bio, &asked) : NULL;
 	u64 now_ns = ktime_get_ns();
 	struct disk_request *r;
 
-	if (!cgroup || asked.class_id >= CELLO_CLASSES)
+	if (!group)
 		return NULL;
 	r = mempool_alloc(requests, GFP_NOWAIT | __GFP_NOWARN);
 	if (!r)
@@ -209,7 +220,8 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	r->blkg = rq->bio->bi_blkg;
 	percpu_ref_get(&r->blkg->refcnt);
 	r->place = QUEUED;
-	r->cello.group = &cgroup->group[asked.class_id];
+	r->cello.group = group;
+	cello_room_take(&d->room, room_slot(group));
 	r->cello.sector = blk_rq_pos(rq);
 	r->cello.sectors = blk_rq_sectors(rq);
 	r->cello.way = req_op(rq) == REQ_OP_READ ? 0 : is_transfer(rq) ? 1 : 2;
@@ -356,6 +368,7 @@ static void disk_finish_request(struct request *rq)
 		sort_out(d, rq);
 		cello_remove(&d->cello, &r->cello);
 	}
+	cello_room_give(&d->room, room_slot(r->cello.group));
 	spin_unlock_irqrestore(&d->lock, irq);
 	percpu_ref_put(&r->blkg->refcnt);
 	mempool_free(r, requests);
@@ -409,6 +422,7 @@ static int begin(struct request_queue *q, struct elevator_queue *eq)
 		free_disk(d);
 		return refused;
 	}
+	room_begin(d);
 	/* One order for all hardware queues. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	/* It would hold writers back before they come to a share. */
@@ -455,6 +469,8 @@ static struct elevator_type cello_type = {
 			.requests_merged = disk_requests_merged,
 			.former_request = elv_rb_former_request,
 			.next_request = elv_rb_latter_request,
+			.limit_depth = disk_limit_depth,
+			.depth_updated = disk_depth_updated,
 			.prepare_request = disk_prepare_request,
 			.insert_requests = disk_insert_requests,
 			.dispatch_request = disk_dispatch_request,

@@ -13,16 +13,19 @@
  *   depth is the number of the disk's own tags; all hardware queues feed the one arm.
  *
  * /sys/kernel/debug/testdisk/
- *   add                write "1", or a model's name: one more disk
- *   testdiskN/record   of the last 65,536 requests a line "begin_ns end_ns op sector sectors
- * status" each: op r, w, d (discard) or f (flush), status ok, eio or timeout; times are
- *                      CLOCK_MONOTONIC's; writing anything forgets them
- *   testdiskN/busy_ns, served             time spent serving, and how many requests
- *   testdiskN/error_every, timeout_every  each Nth request served ends in EIO; is never answered;
- * 0: none testdiskN/busy_every                  each Nth dispatch is refused as one without
- * resources testdiskN/errors, timeouts, busies    how often that was done testdiskN/timeout_ms
- * after that a request without an answer ends in ETIMEDOUT testdiskN/remove   write 1: the disk is
- * pulled out, requests in flight end in EIO
+ *   add                    write "1", or a model's name: one more disk
+ *   testdiskN/record       of the last 65,536 requests a line
+ *                          "begin_ns end_ns op sector sectors status": op r, w, d (discard) or
+ *                          f (flush); status ok, eio or timeout; times are CLOCK_MONOTONIC's;
+ *                          writing anything forgets them
+ *   testdiskN/busy_ns      time spent serving
+ *   testdiskN/served       requests
+ *   testdiskN/error_every  each Nth request served ends in EIO; 0: none
+ *   testdiskN/timeout_every  each Nth is never answered
+ *   testdiskN/timeout_ms   after that a request without an answer ends in ETIMEDOUT
+ *   testdiskN/busy_every   each Nth dispatch is refused as one without resources
+ *   testdiskN/errors, timeouts, busies  how often that was done
+ *   testdiskN/remove       write 1: the disk is pulled out, requests in flight end in EIO
  *
  * The disk has a volatile write cache as far as the kernel can tell, so flushes and FUA writes
  * arrive. A flush or a discard takes the overhead of a request and leaves the arm alone; a write

@@ -41,8 +41,13 @@ since() { # since SERVED: how many of each class, and without one
 	echo "$1 $(served)" | awk '{ print $5 - $1, $6 - $2, $7 - $3, $8 - $4 }'
 }
 
-few() { # few FIO-OPTION...: eight direct reads
-	fio --name=few --filename=/dev/testdisk0 --direct=1 --rw=randread --bs=4k --size=1g --io_size=32k --output-format=terse "$@" >/dev/null
+few() { # few [in CGROUP] FIO-OPTION...: eight direct reads
+	local in=()
+	if [[ ${1:-} == in ]]; then
+		in=(within "$2")
+		shift 2
+	fi
+	"${in[@]}" fio --name=few --filename=/dev/testdisk0 --direct=1 --rw=randread --bs=4k --size=1g --io_size=32k --output-format=terse "$@" >/dev/null
 }
 
 cgroup() { # cgroup NAME [CLASS [WEIGHT]]
@@ -103,14 +108,14 @@ kinds process '8 0 0 0' few "${process[@]}" "--priohint=$(hint 0)"
 kinds process-realtime '0 0 8 0' few "${process[@]}" "--priohint=$(hint 2)"
 kinds process-none '0 0 0 8' few "${process[@]}" "--priohint=$(hint 3)"
 kinds another-hint '0 0 0 8' few "${process[@]}" --priohint=1
-kinds cgroup '0 8 0 0' within bulk/below few
-kinds cgroup-before-process '0 8 0 0' within bulk/below few "${process[@]}" "--priohint=$(hint 0)"
-kinds own-before-cgroup '0 0 8 0' within bulk/below few "${own[@]}" "--cmdprio_hint=$(($(hint 2) | OWN))"
-kinds own-none '0 0 0 8' within bulk/below few "${own[@]}" "--cmdprio_hint=$(($(hint 3) | OWN))"
+kinds cgroup '0 8 0 0' few in bulk/below
+kinds cgroup-before-process '0 8 0 0' few in bulk/below "${process[@]}" "--priohint=$(hint 0)"
+kinds own-before-cgroup '0 0 8 0' few in bulk/below "${own[@]}" "--cmdprio_hint=$(($(hint 2) | OWN))"
+kinds own-none '0 0 0 8' few in bulk/below "${own[@]}" "--cmdprio_hint=$(($(hint 3) | OWN))"
 kinds io_uring '8 0 0 0' few "${uring[@]}" "--cmdprio_hint=$(($(hint 0) | OWN))"
 kinds run '8 0 0 0' qlinux disk run interactive -- sh -c "dd if=/dev/testdisk0 of=/dev/null bs=4k count=8 iflag=direct status=none"
 echo none >$CG/bulk/io.cello.class
-kinds cgroup-none '0 0 0 8' within bulk/below few
+kinds cgroup-none '0 0 0 8' few in bulk/below
 echo throughput >$CG/bulk/io.cello.class
 echo sometimes >$CG/bulk/io.cello.class 2>/dev/null && fail unknown-class 'it was taken'
 equal unknown-class "$(cat $CG/bulk/io.cello.class)" throughput
@@ -188,7 +193,7 @@ quit() { # quit CGROUP...: its readers end
 	done
 }
 times_us() {
-	echo "$(get interactive_time_us) $(get throughput_time_us) $(awk -v id="$(stat -c %i $CG/c)" '$1 == id && $2 == "throughput" { print $5 }' $QUEUES/groups)"
+	echo "$(get interactive_time_us) $(get throughput_time_us) $(awk -v id="$(stat -c %i $CG/c)" '$1 == id && $2 == "throughput" { us = $5 } END { print us + 0 }' $QUEUES/groups)"
 }
 shares() { # shares SECONDS: of the first class, and of the group c in the second
 	local before
@@ -219,12 +224,25 @@ echo 100 >$CG/c/io.cello.weight
 sleep 1
 read -r first group < <(shares 10)
 close group-changed "$group" 0.5 0.03
+# Who has very many requests does not take the tags of others.
+quit c
+within b fio --name=b-many --filename=/dev/testdisk0 --direct=1 --rw=randread --bs=4k --ioengine=libaio --iodepth=512 --time_based \
+	--runtime=1000 --randseed=9 --output-format=terse >/dev/null 2>&1 &
+sleep 3
+for weights in 1:1 4:1; do
+	weights "${weights%:*}00" "${weights#*:}00" 0
+	sleep 1
+	read -r first _ < <(shares 10)
+	ideal=$(awk -F: '{ print $1 / ($1 + $2) }' <<<"$weights")
+	close "beside-many-$weights" "$first" "$ideal" 0.02
+done
+pkill -f -- --name=b-many
 # What a class leaves goes to the other; when it comes back it has its share at once.
 quit a
 busy=$(fault busy_ns)
 sleep 5
 check work-conserving test "$(($(fault busy_ns) - busy))" -gt 4950000000
-quit b c
+quit b
 
 # ---- several hardware queues, one order
 scheduler none

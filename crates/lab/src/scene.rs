@@ -71,7 +71,8 @@ impl Process {
         Ok(text)
     }
 
-    fn ended(&mut self) -> bool {
+    /// Has it ended by itself?
+    pub fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 }
@@ -233,6 +234,15 @@ impl Scene {
         self.dir.path()
     }
 
+    /// Ends all workloads. All are told to end before any is waited for: one of little weight would hardly get to
+    /// ending beside those that go on.
+    pub fn end(&mut self) {
+        for worker in &mut self.workers {
+            let _ = worker.process.child.kill();
+        }
+        self.workers.clear();
+    }
+
     /// Waits until every workload has begun.
     pub fn begun(&mut self) -> Result<()> {
         let limit = sys::now_ns() + START_LIMIT.as_nanos() as u64;
@@ -291,12 +301,8 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// All are told to end before any is waited for: one of little weight would hardly get to ending
-    /// beside those that go on.
     fn drop(&mut self) {
-        for worker in &mut self.workers {
-            let _ = worker.process.child.kill();
-        }
+        self.end();
     }
 }
 

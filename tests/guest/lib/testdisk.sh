@@ -91,3 +91,29 @@ together() {
 		reads 1 &
 	done | sort | uniq -c | awk '{ printf "%s%s %d", space, $2, $1 * $3; space = " " }'
 }
+
+# ---- under Cello
+
+readonly IOSCHED=$QUEUE/iosched
+
+# as_class CLASS COMMAND...: in that class by its process's I/O priority (core/cello_hint.h); none: in no class
+as_class() {
+	(
+		python3 - "$BASHPID" "$1" <<-'EOF' && "${@:2}"
+			import ctypes, os, sys
+			hint = 0x200 | ["interactive", "throughput", "realtime", "none"].index(sys.argv[2]) << 6
+			if ctypes.CDLL(None, use_errno=True).syscall(251, 1, int(sys.argv[1]), 2 << 13 | hint << 3 | 4):
+			    sys.exit(f"ioprio_set: {os.strerror(ctypes.get_errno())}")
+		EOF
+	)
+}
+
+# What Cello served and let pass since it took the disk over.
+passed() {
+	cat $IOSCHED/{{interactive,throughput,realtime}_requests,bypassed} | awk '{ sum += $1 } END { print sum }'
+}
+
+# Requests that it has now.
+waiting() {
+	cat $IOSCHED/{interactive,throughput,realtime}_waiting | awk '{ sum += $1 } END { print sum }'
+}

@@ -57,6 +57,8 @@ pub struct Plan {
     pub round: Option<Duration>,
     /// Of real-time requests, from their arrival.
     pub deadline: Duration,
+    /// BFQ is to go by weights only: without what it does for programs that have just begun.
+    pub strict: bool,
 }
 
 impl Plan {
@@ -72,6 +74,7 @@ impl Plan {
             weights,
             round: None,
             deadline: Duration::from_millis(100),
+            strict: false,
         }
     }
 }
@@ -206,6 +209,9 @@ impl Disk {
         if self.side != Side::Unscheduled && self.plan.depth == 1 {
             // Else twice the disk's own: of two requests nobody can choose.
             set(&self.queue.join("nr_requests"), 256)?;
+        }
+        if self.side == Side::Bfq && self.plan.strict {
+            set(&self.queue.join("iosched/low_latency"), 0)?;
         }
         if self.side != Side::Qlinux {
             return Ok(());

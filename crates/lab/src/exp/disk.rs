@@ -23,6 +23,8 @@ pub const ALL: [Side; 5] = [
 pub const ROUNDS: u32 = 20;
 /// Cello's own.
 const ROUND: Duration = Duration::from_millis(100);
+/// Between two looks at how many rounds have ended.
+const LOOK: Duration = Duration::from_millis(2);
 /// The papers' concurrency of an IO_inf.
 pub const CLIENTS: u32 = 6;
 
@@ -135,6 +137,8 @@ struct Seen {
     record: Record,
     /// Cello's accounts of the classes, in nanoseconds.
     accounts: Option<[u64; 3]>,
+    /// When its rounds ended.
+    rounds: Vec<u64>,
 }
 
 fn accounts(disk: &Disk) -> Result<[u64; 3]> {
@@ -154,7 +158,11 @@ pub fn length(lab: &Lab, model: Model) -> Duration {
 }
 
 fn see(lab: &Lab, session: &Session, side: Side, case: &Case, length: Duration) -> Result<Seen> {
-    let mut scene = DiskScene::new(session, side, &case.plan)?;
+    let plan = Plan {
+        strict: true,
+        ..case.plan.clone()
+    };
+    let mut scene = DiskScene::new(session, side, &plan)?;
     let areas = case.areas();
     for (index, (user, area)) in case.users.iter().zip(&areas).enumerate() {
         let path = format!("/c{index}");
@@ -169,17 +177,37 @@ fn see(lab: &Lab, session: &Session, side: Side, case: &Case, length: Duration) 
     let known = |disk: &Disk| (side == Side::Qlinux).then(|| accounts(disk)).transpose();
     let before = known(&scene.disk)?;
     let span = Span::from(sys::now_ns(), length.as_nanos() as u64);
+    let rounds = match side {
+        Side::Qlinux => watch_rounds(&scene.disk, span)?,
+        _ => Vec::new(),
+    };
     sys::sleep_until(span.end_ns);
     let after = known(&scene.disk)?;
     let used = before.zip(after);
     Ok(Seen {
-        record: scene.recorded(&areas, span)?,
+        record: scene.recorded(span)?,
         accounts: used.map(|(before, after)| [0, 1, 2].map(|class| after[class] - before[class])),
+        rounds,
     })
 }
 
+/// When Cello's rounds end, to two milliseconds.
+fn watch_rounds(disk: &Disk, span: Span) -> Result<Vec<u64>> {
+    let mut ends = Vec::new();
+    let mut rounds: u64 = disk.cello("rounds")?;
+    for at_ns in (span.begin_ns..span.end_ns).step_by(LOOK.as_nanos() as usize) {
+        sys::sleep_until(at_ns);
+        let now: u64 = disk.cello("rounds")?;
+        ends.extend((rounds..now).map(|_| at_ns));
+        rounds = now;
+    }
+    Ok(ends)
+}
+
 fn judge(case: &Case, seen: &Seen) -> Found {
-    let Seen { record, accounts } = seen;
+    let Seen {
+        record, accounts, ..
+    } = seen;
     let areas = case.areas();
     let of_class = |class: Class| -> u64 {
         let users = case.users.iter().zip(&areas);
@@ -196,9 +224,8 @@ fn judge(case: &Case, seen: &Seen) -> Found {
         }),
     };
     let rows: Vec<Row> = case.users.iter().enumerate().map(row).collect();
-    let window = case.window().as_nanos() as u64;
     let mut error: f64 = 0.0;
-    for span in record.windows(window, window / u64::from(ROUNDS)) {
+    for span in windows(case, seen) {
         for (row, area) in rows.iter().zip(&areas) {
             error = error.max(100.0 * (record.share(area, &areas, span) - row.ideal).abs());
         }
@@ -209,6 +236,21 @@ fn judge(case: &Case, seen: &Seen) -> Found {
         error,
         busy: 100.0 * record.busy(),
     }
+}
+
+/// Every stretch of twenty rounds; where there are none, any stretch of that length.
+fn windows(case: &Case, seen: &Seen) -> Vec<Span> {
+    let window = case.window().as_nanos() as u64;
+    if seen.rounds.is_empty() {
+        let all = seen.record.windows(window, window / u64::from(ROUNDS));
+        return all.collect();
+    }
+    let twenty = seen.rounds.windows(1 + ROUNDS as usize);
+    let span = |ends: &[u64]| Span {
+        begin_ns: ends[0],
+        end_ns: ends[ROUNDS as usize],
+    };
+    twenty.map(span).collect()
 }
 
 /// Does this side take notice of weights?
@@ -290,6 +332,10 @@ pub fn table(sides: &Compared<Vec<Found>>, cases: &[Case]) -> Table {
 pub const DISK: &str = "The disk is the module testdisk: memory that takes as long as a disk of 128 GiB with 7,200 turns a minute and \
     seeks of 0.5 to 8 ms (\"turning\", one request at a time), or 100 µs and 500 MB/s (\"flat\", 64 requests at a time). \
     Each cgroup reads in an area of its own, so that the disk's record of what it served says whose time it was.";
+
+/// How BFQ is where shares are asked for.
+pub const STRICT: &str =
+    "BFQ runs without low_latency, which would raise weights of programs that have just begun.";
 
 #[cfg(test)]
 mod tests {

@@ -100,10 +100,11 @@ fn run(lab: &Lab) -> Result<Outcome> {
         scale: format!(
             "Two to five cgroups in the throughput-intensive class, six clients each; beside an interactive class; and beside \
              one more of weight 1 with {MANY} requests at a time, more than the scheduler has tags for. {} s of virtual time \
-             (turning) and {} s (flat) after a warm-up. {}",
+             (turning) and {} s (flat) after a warm-up. {} {}",
             disk::length(lab, Model::Turning).as_secs(),
             disk::length(lab, Model::Flat).as_secs(),
             disk::DISK,
+            disk::STRICT,
         ),
     })
 }

@@ -90,7 +90,7 @@ fn measure(lab: &Lab, session: &Session, side: Side, case: &Case) -> Result<Foun
         scene.fio(&path, &Fio::io_inf(CLIENTS, area, lab.seed + index as u64))?;
     }
     scene.settle()?;
-    let record = scene.record(&areas, case.length)?;
+    let record = scene.record(case.length)?;
     let last = areas.len() - 1;
     let weight = |user: &User| f64::from(case.plan.weights[user.class as usize]);
     let weights: f64 = case.users.iter().map(weight).sum();

@@ -102,7 +102,7 @@ fn measure(lab: &Lab, session: &Session, side: Side, model: Model) -> Result<Fou
     sys::sleep_until(span.end_ns + 2 * ROUND.as_nanos() as u64);
     let logs = [asker, server].map(|worker| Ok(scene.scene.workers[worker].counter()?.log_from(0)));
     let [asked, streamed]: [Result<Vec<u64>>; 2] = logs;
-    let record = scene.recorded(&areas, span)?;
+    let record = scene.recorded(span)?;
     let sectors: u64 = record.of(&areas[1]).map(|one| one.sectors).sum();
     Ok(Found {
         responses: responses(&asked?, span),

@@ -155,7 +155,7 @@ fn measure(lab: &Lab, session: &Session, case: &Case) -> Result<Found> {
     );
     sys::sleep_until(span.end_ns);
     let holds = scene.disk.holds()?;
-    let record = scene.recorded(&areas, span)?;
+    let record = scene.recorded(span)?;
     Ok(join(&holds, &record))
 }
 

@@ -175,7 +175,7 @@ fn point(
     let log = scene.scene.workers[server].counter()?.log_from(0);
     // The disk goes after those who use it.
     drop(readers);
-    scene.scene.workers.clear();
+    scene.scene.end();
     Ok(judge(load, Streamed::new(&log, due, 1), &capture, due))
 }
 

@@ -97,10 +97,11 @@ fn run(lab: &Lab) -> Result<Outcome> {
         scale: format!(
             "fio reads 4 KB at random places past the page cache, six clients in each class, for {} s of virtual time \
              (turning) and {} s (flat) after a warm-up; rounds of 100 ms. {} The error is the greatest of any class in any \
-             2 s. The paper counts requests, which are in the table too.",
+             twenty of Cello's rounds, elsewhere in any 2 s. {} The paper counts requests, which are in the table too.",
             disk::length(lab, Model::Turning).as_secs(),
             disk::length(lab, Model::Flat).as_secs(),
             disk::DISK,
+            disk::STRICT,
         ),
     })
 }

@@ -183,14 +183,14 @@ pub fn stream(counter: &Counter, slot: usize, target: &Target, stream: &Stream) 
         let mut begin_ns = sys::now_ns() + round_ns * (1 + slot as u64) / 4 + round_ns;
         loop {
             for (number, packs_of) in rounds(packs, round_ns).into_iter().enumerate() {
-                let Some((first, last)) = packs[packs_of.clone()]
-                    .first()
-                    .zip(packs[packs_of.clone()].last())
-                else {
-                    continue;
-                };
                 let needed_ns = begin_ns + number as u64 * round_ns;
                 sys::sleep_until(needed_ns - round_ns);
+                let all = &packs[packs_of.clone()];
+                let Some((first, last)) = all.first().zip(all.last()) else {
+                    // There is nothing to be late.
+                    counter.log_all(&[needed_ns, needed_ns, 0]);
+                    continue;
+                };
                 let from = first.bytes.start as u64 / BLOCK * BLOCK;
                 let to = (last.bytes.end as u64).next_multiple_of(BLOCK);
                 let mut buffer = Buffer::new(to - from);
@@ -223,7 +223,7 @@ mod tests {
         };
         let packs = [pack(0, 0), pack(40, 10), pack(100, 20), pack(310, 30)];
         assert_eq!(rounds(&packs, 100), [0..2, 2..3, 3..3, 3..4]);
-        assert_eq!(rounds(&[], 100), [0..0]);
+        assert_eq!(rounds(&[], 100), vec![0..0; 1]);
     }
 
     #[test]

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which tags a request may choose from (core/cello_room.h). The block layer asks before it has the
+ * request, and tells neither the bio: that was seen just before, in the same task, when it was
+ * tried for merging, and its group is noted there. A note that another task has overwritten is no
+ * note.
+ */
+#include <linux/hash.h>
+#include <linux/sbitmap.h>
+#include <linux/sched.h>
+
+#include "disk.h"
+
+static struct noted *note_of(struct disk *d)
+{
+	return &d->noted[hash_ptr(current, NOTED_BITS)];
+}
+
+u32 room_slot(const struct cello_group *g)
+{
+	return cello_room_slot((u64)g);
+}
+
+void room_note(struct disk *d, const struct cello_group *g)
+{
+	struct noted *n = note_of(d);
+
+	WRITE_ONCE(n->task, NULL);
+	WRITE_ONCE(n->slot, g ? room_slot(g) : 0);
+	WRITE_ONCE(n->task, g ? current : NULL);
+}
+
+/* Before 6.18, when depth_updated() changed too, the depth was one of each word of the bitmap. */
+static u32 depth_of(const struct blk_mq_hw_ctx *hctx, u32 most, u32 tags)
+{
+#ifdef DEPTH_UPDATED_HAS_QUEUE
+	return most;
+#else
+	u32 word = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
+
+	return max(1U, (u32)((u64)word * most / tags));
+#endif
+}
+
+void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct disk *d = disk_of(data->q);
+	struct noted *n = note_of(d);
+	u32 tags = data->q->nr_requests, most;
+
+	if (READ_ONCE(n->task) != current)
+		return;
+	most = cello_room_for(&d->room, READ_ONCE(n->slot), tags);
+	if (most < tags)
+		data->shallow_depth = depth_of(data->hctx, most, tags);
+}
+
+/* Tags are waited for by groups of waiters, whose size depends on the fewest there are for any. */
+static void depth_updated(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i) if (hctx->sched_tags) sbitmap_queue_min_shallow_depth(
+		&hctx->sched_tags->bitmap_tags,
+		depth_of(hctx, cello_room_most(q->nr_requests), q->nr_requests));
+}
+
+#ifdef DEPTH_UPDATED_HAS_QUEUE
+void disk_depth_updated(struct request_queue *q)
+{
+	depth_updated(q);
+}
+#else
+void disk_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	depth_updated(hctx->queue);
+}
+#endif
+
+void room_begin(struct disk *d)
+{
+	depth_updated(d->q);
+}

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: disk-root
+# description: Cello comes to a disk and leaves it again and again while programs are started from it and write to it
+# cpus: 2
+# minutes: 1
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+# shellcheck source-path=SCRIPTDIR source=lib/testdisk.sh
+. /usr/lib/qlinux/tests/guest/lib/testdisk.sh
+modprobe testdisk
+modprobe cello
+readonly ROOT=/mnt BOX=/mnt/bin/busybox
+mkfs.ext4 -qF -J size=16 /dev/testdisk0 1g
+mount /dev/testdisk0 $ROOT
+mkdir $ROOT/{bin,var}
+cp /bin/busybox $BOX
+sum=$($BOX sha256sum $BOX)
+sync
+
+# ---- programs of the disk, which is asked for them each time, and a log that grows
+uses() { # uses CLASS
+	local i=0
+	until [[ -e /tmp/stop ]]; do
+		i=$((i + 1))
+		echo 1 >/proc/sys/vm/drop_caches
+		$BOX cat "$BOX" >/dev/null || return 1
+		[[ $((i % 8)) != 1 || $($BOX sha256sum "$BOX") == "$sum" ]] || return 1
+		$BOX sh -c "$BOX echo $i >>$ROOT/var/$1 && $BOX sync $ROOT/var/$1" || return 1
+	done
+	[[ $i -gt 1 && $($BOX tail -n 1 "$ROOT/var/$1") == "$i" && $($BOX wc -l <"$ROOT/var/$1") == "$i" ]]
+}
+echo 4 >/proc/sys/vm/drop_caches
+programs=()
+for class in interactive throughput realtime none; do
+	as_class $class uses $class &
+	programs+=($!)
+done
+
+usual=$(sed 's/.*\[\(.*\)\].*/\1/' $QUEUE/scheduler)
+served=0
+for ((i = 0; i < $(times 50 1000); i++)); do
+	scheduler cello || fail "on-$i" "Cello is not taken"
+	sleep 0.1
+	served=$((served + $(passed)))
+	scheduler "$usual" || fail "off-$i" "$usual is not taken"
+	sleep 0.1
+done
+check served test "$served" -gt 500
+touch /tmp/stop
+for i in "${!programs[@]}"; do
+	wait "${programs[i]}"
+	equal "program-$i" $? 0
+done
+umount $ROOT
+check clean fsck.ext4 -fn /dev/testdisk0
+check times replayed turning
+check no-module rmmod cello
+check no-disk rmmod testdisk
+finish

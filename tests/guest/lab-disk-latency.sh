@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: lab-disk-latency
+# description: interactive requests of a disk are answered in half of the time of mq-deadline beside a writer, and no real-time one is late
+# cpus: 1
+# minutes: 2
+set -euo pipefail
+
+qlinux lab run --here --only turning --out /tmp/results disk-latency

@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: lab-disk-promise
+# description: real-time requests that were estimated to be in time are in time, within the stated error
+# cpus: 1
+# minutes: 2
+set -euo pipefail
+
+qlinux lab run --here --only ms --out /tmp/results disk-promise

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Changes all that can be changed of a disk, at random, while programs use it.
+
+disk-storm.py SWITCHES SEED CGROUP...
+
+The disk testdisk0 gets another scheduler that often, and between two of those some other
+changes: Cello's settings, classes and weights of the cgroups, the I/O priority of their
+threads, the cgroup they are in, the number of tags, the cache; and the disk now and then has no room for
+a request, which comes back to the scheduler.  Each change is done or refused
+as it should be; a line tells the first that was not, and the exit status is 1.  Else the last
+line is how many requests Cello served.
+"""
+
+import ctypes
+import errno
+import os
+import random
+import sys
+import time
+
+QUEUE = "/sys/block/testdisk0/queue"
+IOSCHED = f"{QUEUE}/iosched"
+DEBUG = "/sys/kernel/debug/block/testdisk0/sched"
+DISK = "/sys/kernel/debug/testdisk/testdisk0"
+CLASSES = ["interactive", "throughput", "realtime", "none"]
+IOPRIO_SET = 251
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Wrong(Exception):
+    pass
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def write(path, text, *allowed):
+    """Refused with one of the allowed errors: False."""
+    try:
+        with open(path, "w") as file:
+            file.write(str(text))
+    except OSError as error:
+        if error.errno in allowed:
+            return False
+        raise Wrong(f"'{text}' to {path}: {error.strerror}") from error
+    return True
+
+
+def expect(path, text):
+    found = read(path).strip()
+    if found != str(text):
+        raise Wrong(f"{path} is '{found}' after '{text}' was written")
+
+
+def is_cello():
+    return "[cello]" in read(f"{QUEUE}/scheduler")
+
+
+class Storm:
+    def __init__(self, seed, cgroups):
+        self.dice = random.Random(seed)
+        self.cgroups = cgroups
+        self.served = 0
+
+    def switch(self):
+        if is_cello():
+            self.served += sum(int(read(f"{IOSCHED}/{c}_requests")) for c in CLASSES[:3])
+        name = self.dice.choice(["cello", "cello", "cello", "none", "mq-deadline", "bfq"])
+        write(f"{QUEUE}/scheduler", name)
+        if f"[{name}]" not in read(f"{QUEUE}/scheduler"):
+            raise Wrong(f"the scheduler is not {name}")
+
+    def setting(self):
+        if not is_cello():
+            return
+        kind = self.dice.randrange(4)
+        if kind == 0:
+            path, value = "round_us", self.dice.randint(1000, 500000)
+        elif kind == 1:
+            path, value = "in_flight", self.dice.choice([1, 2, 8, 1024])
+        elif kind == 2:
+            path, value = "deadline_ms", self.dice.randint(1, 1000)
+        else:
+            self.weight()
+            return
+        write(f"{IOSCHED}/{path}", value)
+        expect(f"{IOSCHED}/{path}", value)
+
+    def weight(self):
+        names = [f"{IOSCHED}/weight_{c}" for c in CLASSES[:3]]
+        chosen = self.dice.choice(names)
+        value = self.dice.choice([0, 1, 100, self.dice.randint(0, 10000)])
+        others = sum(int(read(name)) for name in names if name != chosen)
+        allowed = [] if value or others else [errno.EINVAL]
+        if write(chosen, value, *allowed) == bool(allowed):
+            raise Wrong("all weights became 0")
+
+    def cgroup(self):
+        path = self.dice.choice(self.cgroups)
+        if self.dice.randrange(2):
+            write(f"{path}/io.cello.class", self.dice.choice(CLASSES))
+        else:
+            write(f"{path}/io.cello.weight", self.dice.randint(1, 10000))
+
+    def threads(self):
+        return [int(t) for path in self.cgroups for t in read(f"{path}/cgroup.threads").split()]
+
+    def priority(self):
+        threads = self.threads()
+        if not threads:
+            return
+        base = self.dice.choice([2, 2, 2, 3])
+        hint = 0x200 | self.dice.randrange(4) << 6 | self.dice.randrange(64)
+        value = base << 13 | hint << 3 | self.dice.randrange(8)
+        thread = self.dice.choice(threads)
+        if libc.syscall(IOPRIO_SET, 1, thread, value) and ctypes.get_errno() != errno.ESRCH:
+            raise Wrong(f"ioprio_set: {os.strerror(ctypes.get_errno())}")
+
+    def move(self):
+        threads = self.threads()
+        if threads:
+            to = self.dice.choice(self.cgroups)
+            # It may have ended by now.
+            write(f"{to}/cgroup.procs", self.dice.choice(threads), errno.ESRCH)
+
+    def come_and_go(self):
+        path = f"{self.dice.choice(self.cgroups)}/brief"
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            os.rmdir(path)
+
+    def tags(self):
+        write(f"{QUEUE}/nr_requests", self.dice.randint(4, 64))
+
+    def busy(self):
+        write(f"{DISK}/busy_every", self.dice.choice([0, 2, 3, 7]))
+
+    def cache(self):
+        write("/proc/sys/vm/drop_caches", 1)
+
+    def look(self):
+        if is_cello():
+            for name in ["scheduled", "pending", "groups", "realtime"]:
+                read(f"{DEBUG}/{name}")
+            for name in os.listdir(IOSCHED):
+                read(f"{IOSCHED}/{name}")
+        for path in self.cgroups:
+            read(f"{path}/io.stat")
+
+    def run(self, switches):
+        # The kernel is not to tell of each time that the cache is dropped.
+        write("/proc/sys/vm/drop_caches", 4)
+        edits = [self.setting] * 4 + [self.cgroup] * 2 + [self.priority] * 4
+        edits += [self.move, self.come_and_go, self.tags, self.busy, self.cache, self.look]
+        for _ in range(switches):
+            self.switch()
+            for _ in range(self.dice.randrange(12)):
+                self.dice.choice(edits)()
+                time.sleep(self.dice.choice([0, 0, 0.001, 0.03]))
+
+
+def main():
+    switches, seed, cgroups = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    storm = Storm(seed, cgroups)
+    try:
+        storm.run(switches)
+    except (Wrong, OSError) as error:
+        print(error)
+        return 1
+    print(storm.served)
+    return 0
+
+
+sys.exit(main())
