@@ -49,8 +49,9 @@ CORE_FN u32 cello_room_most(u32 tags)
 CORE_FN u32 cello_room_for(const struct cello_room *room, u32 slot, u32 tags)
 {
 	u32 held = room->held[slot], holders = room->holders + !held;
+	u32 most = cello_room_most(tags);
 
-	return held * holders >= tags ? cello_room_most(tags) : tags;
+	return held >= most || held * holders >= tags ? most : tags;
 }
 
 #endif

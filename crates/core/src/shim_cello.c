@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "cello.h"
+#include "cello_room.h"
 
 enum { GROUPS = 64, REQUESTS = 4096, NONE = -1 };
 
@@ -172,4 +173,31 @@ void qcore_cello_of_group(struct pool *p, u32 group, struct qcore_cello_part *to
 u64 qcore_cello_rounds(struct pool *p)
 {
 	return p->cello.rounds;
+}
+
+/* Room for requests (core/cello_room.h). */
+
+size_t qcore_room_size(void)
+{
+	return sizeof(struct cello_room);
+}
+
+u32 qcore_room_slot(u64 key)
+{
+	return cello_room_slot(key);
+}
+
+void qcore_room_take(struct cello_room *room, u32 slot)
+{
+	cello_room_take(room, slot);
+}
+
+void qcore_room_give(struct cello_room *room, u32 slot)
+{
+	cello_room_give(room, slot);
+}
+
+u32 qcore_room_for(const struct cello_room *room, u32 slot, u32 tags)
+{
+	return cello_room_for(room, slot, tags);
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tags of a disk's scheduler, and who may choose from how many (core/cello_room.h).
+
+/// Groups are counted in so many slots.
+pub const SLOTS: u32 = 256;
+
+#[allow(clippy::missing_safety_doc)]
+mod c {
+    unsafe extern "C" {
+        pub fn qcore_room_size() -> usize;
+        pub fn qcore_room_slot(key: u64) -> u32;
+        pub fn qcore_room_take(room: *mut u64, slot: u32);
+        pub fn qcore_room_give(room: *mut u64, slot: u32);
+        pub fn qcore_room_for(room: *const u64, slot: u32, tags: u32) -> u32;
+    }
+}
+
+/// Who holds how many tags.
+pub struct Room(Box<[u64]>);
+
+/// The slot in which a group counts.
+pub fn slot(key: u64) -> u32 {
+    // SAFETY: it takes a number.
+    unsafe { c::qcore_room_slot(key) }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        // SAFETY: it takes nothing.
+        let size = unsafe { c::qcore_room_size() };
+        Room(vec![0; size.div_ceil(8)].into_boxed_slice())
+    }
+}
+
+impl Room {
+    /// A request of the slot took a tag.
+    pub fn take(&mut self, slot: u32) {
+        assert!(slot < SLOTS);
+        // SAFETY: the slot exists.
+        unsafe { c::qcore_room_take(self.0.as_mut_ptr(), slot) }
+    }
+
+    /// A request of the slot gave one back.
+    pub fn give(&mut self, slot: u32) {
+        assert!(slot < SLOTS);
+        // SAFETY: the slot exists.
+        unsafe { c::qcore_room_give(self.0.as_mut_ptr(), slot) }
+    }
+
+    /// How many of the tags the next request of the slot may choose from, the first ones.
+    pub fn choice(&self, slot: u32, tags: u32) -> u32 {
+        assert!(slot < SLOTS);
+        // SAFETY: the slot exists.
+        unsafe { c::qcore_room_for(self.0.as_ptr(), slot, tags) }
+    }
+}

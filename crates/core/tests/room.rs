@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tags of a disk's scheduler (core/cello_room.h): who holds many leaves some to others.
+
+use proptest::prelude::*;
+use qlinux_core::room::{slot, Room, SLOTS};
+use std::collections::BTreeMap;
+
+/// Tags as the block layer has them: a request takes the first that is free, of those it may have.
+struct Tags {
+    room: Room,
+    taken: Vec<Option<u32>>,
+}
+
+impl Tags {
+    fn new(tags: usize) -> Tags {
+        Tags {
+            room: Room::default(),
+            taken: vec![None; tags],
+        }
+    }
+
+    /// Whether the group got another tag.
+    fn ask(&mut self, group: u32) -> bool {
+        let tags = self.taken.len();
+        let may = self.room.choice(group, tags as u32) as usize;
+        assert!((1..=tags).contains(&may));
+        let Some(free) = self.taken[..may].iter().position(Option::is_none) else {
+            return false;
+        };
+        self.taken[free] = Some(group);
+        self.room.take(group);
+        true
+    }
+
+    fn give(&mut self, tag: usize) {
+        if let Some(group) = self.taken[tag].take() {
+            self.room.give(group);
+        }
+    }
+
+    fn held(&self, group: u32) -> usize {
+        self.taken.iter().filter(|t| **t == Some(group)).count()
+    }
+}
+
+#[test]
+fn the_example_of_the_head() {
+    let mut tags = Tags::new(128);
+    while tags.ask(1) {}
+    assert_eq!(tags.held(1), 96);
+    assert!((0..12).all(|_| tags.ask(2)));
+    // Two that want all: what is left is the second's, up to its half.
+    while tags.ask(2) {}
+    assert_eq!(tags.held(2), 32);
+}
+
+#[test]
+fn one_tag_is_enough() {
+    let mut tags = Tags::new(1);
+    assert!(tags.ask(1));
+    assert!(!tags.ask(2));
+    tags.give(0);
+    assert!(tags.ask(2));
+}
+
+#[test]
+fn slots_are_spread() {
+    let mut seen = BTreeMap::new();
+    // Addresses of structures, as the kernel has them.
+    for i in 0..1000u64 {
+        *seen
+            .entry(slot(0xffff_8881_0000_0000 + i * 192))
+            .or_insert(0) += 1;
+    }
+    assert!(seen.keys().all(|slot| *slot < SLOTS));
+    assert!(seen.values().all(|n| *n < 16), "{seen:?}");
+}
+
+proptest! {
+    /// Whatever was asked before: a group that holds nothing gets a tag while the greedy ones hold
+    /// their part or more each; when all have given back, everything is as at first.
+    #[test]
+    fn the_greedy_leave_some(
+        tags in 8usize..=256,
+        greedy in 1u32..=3,
+        turns in prop::collection::vec((0u32..3, any::<prop::sample::Index>(), any::<bool>()), 0..600),
+    ) {
+        let mut all = Tags::new(tags);
+        for (group, tag, gives) in turns {
+            if gives {
+                all.give(tag.index(tags));
+            } else {
+                all.ask(group % greedy);
+            }
+        }
+        for _ in 0..tags {
+            for group in 0..greedy {
+                all.ask(group);
+            }
+        }
+        prop_assert!((0..greedy).all(|g| all.held(g) > 0));
+        if greedy == 1 {
+            prop_assert!(all.ask(100), "nothing is left beside one");
+            // And nearly all were its own: at most a quarter was not.
+            prop_assert!(all.held(0) * 4 + 8 >= tags * 3);
+        }
+        (0..tags).for_each(|tag| all.give(tag));
+        prop_assert_eq!(all.room.choice(5, tags as u32), tags as u32);
+        let mut anew = Tags::new(tags);
+        while all.ask(7) & anew.ask(7) {}
+        prop_assert_eq!(all.held(7), anew.held(7));
+    }
+}
