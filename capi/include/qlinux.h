@@ -319,8 +319,7 @@ int cello_stop(const char *dev);
 /* Changes the length of a disk's rounds: 1000 to 10000000. */
 int cello_round(const char *dev, unsigned long round_us);
 
-/* The I/O priority of one request, for aio_reqprio of a struct iocb and ioprio of an io_uring_sqe.
- */
+/* The I/O priority of one asynchronous request, for aio_reqprio and an io_uring_sqe's ioprio. */
 int cello_ioprio(int class_id, long deadline_ms);
 
 /* What the last refused call of this thread was refused for, in one sentence. */

@@ -240,6 +240,20 @@ equal down-as-before "$(no_files)" "$tuned"
 echo 500 >$SYS/iosched/read_expire
 equal down-all "$(no_files)" "$before"
 
+# Killed anywhere on its way, it leaves nothing that the next command does not clear.
+reached=0
+for ((i = 1; i <= $(times 25 250); i++)); do
+	{ timeout -s KILL "$(printf 0.%03d $((3 * i % 100)))" qlinux up disk $DEV; } >/dev/null 2>&1
+	if [[ $(scheduler) == cello ]]; then
+		reached=$((reached + 1))
+	else
+		qlinux up disk $DEV >/dev/null || fail "killed-up-$i" "see above"
+	fi
+	qlinux down disk $DEV >/dev/null || fail "killed-down-$i" "see above"
+done
+equal killed "$(no_files)" "$before"
+if ((reached > 0 && reached < i - 1)); then pass killed-midway; else fail killed-midway "$reached of $((i - 1)) times"; fi
+
 # Somebody else has a hand in it.
 check up-again qlinux up disk $DEV
 echo none >$SYS/scheduler

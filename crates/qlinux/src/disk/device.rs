@@ -262,6 +262,7 @@ pub(super) mod fake {
 mod tests {
     use super::fake::Fake;
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn names() {
@@ -323,5 +324,18 @@ mod tests {
         let gone = fake.disk("sdz", None);
         fs::remove_dir_all(gone.file("")).unwrap();
         assert_eq!(gone.scheduler().unwrap_err().errno(), Errno::ENODEV);
+    }
+
+    proptest! {
+        #[test]
+        fn odd_names(name in any::<String>(), schedulers in "[a-z \\[\\]-]{0,30}") {
+            let fake = Fake::new();
+            prop_assert!(fake.find(&name).is_err());
+            let disk = fake.disk("sda", Some(&schedulers));
+            if let Ok(scheduler) = disk.scheduler() {
+                let bracketed = format!("[{scheduler}]");
+                prop_assert!(schedulers.contains(&bracketed));
+            }
+        }
     }
 }
