@@ -3,6 +3,7 @@
 # name: capi-disk
 # description: a C program makes every call of table 3, another makes random ones against a model
 # cpus: 2
+# timeout: 3600
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -22,6 +23,6 @@ equal back "$(disk_state)" "$before"
 check up qlinux up disk $DEV
 setpriv --reuid=nobody --regid=nogroup --clear-groups "$programs/table3" $DEV unprivileged || failures=1
 check down qlinux down disk $DEV
-"$programs/random-disk" $DEV testdisk1 "$(times 1000 20000)" 1 || failures=1
+"$programs/random-disk" $DEV testdisk1 "$(times 1000 10000)" 1 || failures=1
 equal back-again "$(disk_state)" "$before"
 finish
