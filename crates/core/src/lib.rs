@@ -47,6 +47,7 @@ pub mod lend;
 pub mod link;
 pub mod model;
 pub mod readjust;
+pub mod room;
 pub mod rules;
 pub mod sim;
 mod tree;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "cello.h"
+#include "cello_room.h"
 
 enum { GROUPS = 64, REQUESTS = 4096, NONE = -1 };
 
@@ -172,4 +173,33 @@ void qcore_cello_of_group(struct pool *p, u32 group, struct qcore_cello_part *to
 u64 qcore_cello_rounds(struct pool *p)
 {
 	return p->cello.rounds;
+}
+
+/* ---- tags (core/cello_room.h) ------------------------------------------ */
+
+const size_t qcore_room_size = sizeof(struct cello_room);
+
+void qcore_room_init(struct cello_room *m, u32 tags)
+{
+	cello_room_init(m, tags);
+}
+
+u32 qcore_room_note(struct cello_room *m, u64 key, u64 now_ns)
+{
+	return cello_room_note(m, key, now_ns);
+}
+
+bool qcore_room_take(struct cello_room *m, u32 place)
+{
+	return cello_room_take(m, place);
+}
+
+void qcore_room_free(struct cello_room *m, u32 place)
+{
+	cello_room_free(m, place);
+}
+
+u32 qcore_room_groups(const struct cello_room *m)
+{
+	return m->groups;
 }
