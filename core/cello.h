@@ -327,7 +327,8 @@ CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_re
 	for (;; l = l->next) {
 		u64 growth = cello_growth(c, l, r);
 
-		if (growth < least && !cello_continued(c, l) && cello_fits(c, l, r)) {
+		/* Of equal ones the last: who came first is served first. */
+		if (growth <= least && !cello_continued(c, l) && cello_fits(c, l, r)) {
 			least = growth;
 			place = l;
 		}

@@ -40,6 +40,8 @@ enum {
 	   DISKTIME_EVEN sectors counts for 256. */
 	DISKTIME_WEIGHT_MAX = 512 * 256,
 	DISKTIME_WEIGHT_GUESS = 4 * 256,
+	/* Mean distances that chance hardly ever goes beyond. */
+	DISKTIME_CHANCES = 6,
 };
 
 /* No request takes longer, for all that is learned: a device that was asleep. */
@@ -182,7 +184,9 @@ CORE_FN u64 disktime_even_ns(struct disktime CORE_MEM *m, const struct disktime_
 /* How long the request will take, in nanoseconds. */
 CORE_FN u64 disktime_estimate(struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
-	return disktime_position_ns(m, r) + disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
+	u64 ns = disktime_position_ns(m, r) + disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
+
+	return ns < DISKTIME_MAX_NS ? ns : DISKTIME_MAX_NS;
 }
 
 /* By how much that is usually wrong, in microseconds: its square. */
@@ -199,6 +203,8 @@ CORE_FN u64 disktime_spread(struct disktime CORE_MEM *m, const struct disktime_o
 		transfer_ns =
 			transfer_ns * DISKTIME_WEIGHT_GUESS / (DISKTIME_WEIGHT_GUESS + t->weight);
 	us = p->error_us + (unsure_ns + transfer_ns) / 1000;
+	if (us > DISKTIME_MAX_NS / 1000)
+		us = DISKTIME_MAX_NS / 1000;
 	return us * us;
 }
 
@@ -277,7 +283,7 @@ CORE_FN u64 disktime_root(u64 x)
 /* What the time of several requests in a row may be off by, from the sum of their spreads. */
 CORE_FN u64 disktime_error(const struct disktime CORE_MEM *m, u64 spreads)
 {
-	return m->worst_ns + 4000 * disktime_root(spreads);
+	return m->worst_ns + DISKTIME_CHANCES * 1000 * disktime_root(spreads);
 }
 
 #endif

@@ -175,7 +175,7 @@ u64 qcore_cello_rounds(struct pool *p)
 	return p->cello.rounds;
 }
 
-/* Room for requests (core/cello_room.h). */
+/* ---- room for requests (core/cello_room.h) ------------------------------ */
 
 size_t qcore_room_size(void)
 {

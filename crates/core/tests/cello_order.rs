@@ -169,3 +169,61 @@ fn there_is_room_for_others() {
         assert_eq!(queue.serve(1), [7], "beside {many:?}");
     }
 }
+
+/// Slack stealing: as many interactive requests go before a real-time one as it can wait for, in
+/// the order in which they came; the others go right behind it, before those that want throughput.
+#[test]
+fn as_many_as_there_is_slack_for() {
+    // Of an unknown flat disk, with eight sectors.
+    let each_us = 108;
+    for before in 0..=6 {
+        let mut queue = Queue::new();
+        queue.bulk(&[90_000, 80_000]);
+        queue.add(
+            Class::Realtime,
+            50_000,
+            each_us * (before + 1) + each_us / 2,
+        );
+        let interactive = [70_000, 10_000, 40_000, 20_000, 60_000, 30_000];
+        for sector in interactive {
+            queue.add(Class::Interactive, sector, 0);
+        }
+        let mut expected = interactive.to_vec();
+        expected.insert(before as usize, 50_000);
+        expected.extend([80_000, 90_000]);
+        assert_eq!(queue.serve(9), expected, "{before}");
+    }
+}
+
+/// Real-time requests go before those that are there only as far as they must, by deadline.
+#[test]
+fn no_earlier_than_they_must() {
+    let each_us = 108;
+    let mut queue = Queue::new();
+    for sector in [70_000, 10_000, 40_000, 20_000] {
+        queue.add(Class::Interactive, sector, 0);
+    }
+    // At once the first of them goes to the disk, and the others are scheduled.
+    queue.takes_ns = each_us * 1000;
+    assert_eq!(queue.serve(1), [70_000]);
+    queue.add(Class::Realtime, 50_000, 3 * each_us + 20);
+    queue.add(Class::Realtime, 60_000, 100 * each_us);
+    queue.add(Class::Realtime, 65_000, 5 * each_us + 20);
+    let expected = [10_000, 40_000, 50_000, 20_000, 65_000, 60_000];
+    assert_eq!(queue.serve(9), expected);
+}
+
+/// A real-time request that cannot be in time any more is promised nothing, and those that can
+/// keep their promises.
+#[test]
+fn promises_that_can_be_kept() {
+    let mut queue = Queue::new();
+    queue.takes_ns = 108_000;
+    let late = queue.add(Class::Realtime, 10_000, 100);
+    let first = queue.add(Class::Realtime, 20_000, 220);
+    let second = queue.add(Class::Realtime, 30_000, 300);
+    (0..20).for_each(|i| queue.bulk(&[i * 100_000]));
+    assert_eq!(queue.cello.next(0), Some(late));
+    let promised = [late, first, second].map(|id| queue.cello.said(id).promised);
+    assert_eq!(promised, [false, true, false]);
+}

@@ -39,6 +39,9 @@ pub struct Responses {
     pub requests: u64,
     pub sum_ns: u64,
     pub worst_ns: u64,
+    /// When the last one ended, and the longest time between two that did.
+    pub last_ns: u64,
+    pub gap_ns: u64,
 }
 
 /// A disk, its scheduler, and who uses it.
@@ -149,6 +152,8 @@ impl World {
         responses.requests += 1;
         responses.sum_ns += response_ns;
         responses.worst_ns = responses.worst_ns.max(response_ns);
+        responses.gap_ns = responses.gap_ns.max(self.now_ns - responses.last_ns);
+        responses.last_ns = self.now_ns;
         self.ask(i);
         true
     }

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * disk.c - any requests in classes, and what else happens to them, for libFuzzer
+ *
+ * The input is a program: a request comes, goes to the disk, is served, merged, removed or given
+ * back; weights and rounds change; time passes. After each step what Cello counts is counted
+ * again. Tags are given to groups beside. Run it with core/fuzz/run.
+ */
+#include "../cello.h"
+#include "../cello_hint.h"
+#include "../cello_room.h"
+#include "input.h"
+
+enum { GROUPS = 7, REQUESTS = 300, TAGS = 40 };
+
+/* Where a request is. */
+enum { AWAY, QUEUED, FLYING };
+
+static struct cello c;
+static struct cello_group group[GROUPS];
+static struct cello_request request[REQUESTS];
+static u32 state[REQUESTS];
+static struct cello_room room;
+static u32 taken[TAGS], tags;
+static u64 now_ns;
+
+static u64 length(void)
+{
+	u32 n = byte();
+
+	return 1ULL << (n & 31) | (u64)word() << (n >> 6);
+}
+
+/* The first one from anywhere on that is there. */
+static struct cello_request *some(u32 where)
+{
+	u32 at = word() % REQUESTS, i;
+
+	for (i = 0; i < REQUESTS; i++)
+		if (state[(at + i) % REQUESTS] == where)
+			return &request[(at + i) % REQUESTS];
+	return 0;
+}
+
+static void is_at(const struct cello_request *r, u32 where)
+{
+	state[r - request] = where;
+}
+
+/* ---- steps ------------------------------------------------------------- */
+
+static void add(void)
+{
+	struct cello_request *r = some(AWAY);
+	u32 n = byte();
+
+	if (!r)
+		return;
+	/* What the caller does not set may be anything. */
+	memset(r, n, sizeof(*r));
+	r->group = &group[n % GROUPS];
+	r->sector = n & 128 ? length() << 20 : word();
+	r->sectors = n & 64 ? word() << 8 : byte();
+	r->way = n >> 5 & 1;
+	r->deadline_ns = now_ns + length();
+	cello_add(&c, r, now_ns);
+	is_at(r, QUEUED);
+}
+
+static void next(void)
+{
+	bool idle = !c.in_flight, wait = c.waiting || c.queued;
+	struct cello_request *r = cello_next(&c, now_ns);
+
+	CHECK(r || !idle || !wait);
+	if (!r)
+		return;
+	CHECK(state[r - request] == QUEUED);
+	is_at(r, FLYING);
+}
+
+static void land(bool served)
+{
+	struct cello_request *r = some(FLYING);
+
+	if (!r)
+		return;
+	if (served)
+		cello_done(&c, r, now_ns);
+	else
+		cello_return(&c, r);
+	is_at(r, AWAY);
+}
+
+static void leave(void)
+{
+	struct cello_request *r = some(QUEUED);
+
+	if (!r)
+		return;
+	cello_remove(&c, r);
+	is_at(r, AWAY);
+}
+
+static void grow(void)
+{
+	struct cello_request *r = some(QUEUED);
+
+	if (r)
+		cello_grown(&c, r, r->sector - (byte() & 1 ? r->sector / 2 : 0),
+			    r->sectors + byte());
+}
+
+static void set(void)
+{
+	u32 weights[CELLO_CLASSES] = {byte() & 15, byte() & 15, byte() << 6}, n = byte();
+	u64 round_ns = length();
+	struct cello_group *g = &group[n % GROUPS];
+	int err;
+
+	err = cello_set_weights(&c, weights);
+	CHECK(!err == (weights[0] + weights[1] + weights[2] && weights[2] <= CELLO_WEIGHT_MAX));
+	err = cello_set_round(&c, round_ns);
+	CHECK(!err == (round_ns >= CELLO_ROUND_MIN_NS && round_ns <= CELLO_ROUND_MAX_NS));
+	n = word();
+	err = cello_group_set_weight(&c, g, n);
+	CHECK(!err == (n && n <= CELLO_WEIGHT_MAX));
+	c.flight_max = 1 + byte() % 64;
+}
+
+/* ---- tags -------------------------------------------------------------- */
+
+static void tag(void)
+{
+	u32 n = byte(), place;
+
+	if (n & 128 && tags) {
+		n %= tags;
+		cello_room_free(&room, taken[n]);
+		taken[n] = taken[--tags];
+		return;
+	}
+	place = cello_room_note(&room, n % 40 * (n & 64 ? 1ULL << 40 : 1), now_ns);
+	CHECK(place < CELLO_ROOM_PLACES);
+	if (cello_room_take(&room, place)) {
+		CHECK(tags < TAGS);
+		taken[tags++] = place;
+	} else {
+		CHECK(room.place[place].held || tags == TAGS);
+	}
+	CHECK(room.held == tags);
+}
+
+static void hint(void)
+{
+	u32 class_id = byte() & 3;
+	u64 deadline_ns = length(), said_ns;
+	int h = cello_hint(class_id, byte() & 1, deadline_ns);
+
+	if (h < 0)
+		return;
+	said_ns = cello_hint_deadline_ns(h);
+	CHECK(cello_hint_is(h) && cello_hint_class(h) == class_id && h < 1 << 10);
+	CHECK(said_ns <= deadline_ns && said_ns * 5 / 4 >= deadline_ns);
+}
+
+/* ---- what must be so --------------------------------------------------- */
+
+static void check_queue(void)
+{
+	u32 n = 0, older = 0, class[CELLO_CLASSES] = {};
+	const struct cello_request *r;
+	struct cello_link *l;
+
+	for (l = c.scheduled.next; l != &c.scheduled; l = l->next) {
+		r = cello_at(l);
+		CHECK(r->scheduled && state[r - request] == QUEUED && l->next->prev == l);
+		n++;
+		older += r->round != c.rounds;
+		class[r->group->class_id]++;
+	}
+	CHECK(n == c.queued && n <= CELLO_SCHEDULED_MAX && older == c.older);
+	for (n = 0; n < CELLO_CLASSES; n++)
+		CHECK(class[n] == c.class[n].scheduled && class[n] <= CELLO_SCHEDULED_CLASS);
+}
+
+static void check_counts(void)
+{
+	u32 i, flying = 0, queued = 0, waiting = 0;
+	u64 flight_ns = 0, spread = 0;
+
+	for (i = 0; i < REQUESTS; i++) {
+		queued += state[i] == QUEUED;
+		if (state[i] != FLYING)
+			continue;
+		flying++;
+		flight_ns += request[i].estimate_ns;
+		spread += request[i].spread;
+	}
+	CHECK(flying == c.in_flight && queued == c.queued + c.waiting);
+	CHECK(flight_ns == c.flight_ns && spread == c.flight_spread);
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		waiting += c.class[i].waiting;
+		CHECK(c.class[i].waiting <= c.class[i].part.present);
+		CHECK(c.class[i].part.weight || !c.class[i].part.used_ns);
+	}
+	CHECK(waiting == c.waiting);
+	for (i = 0; i < GROUPS; i++)
+		CHECK(!group[i].waiting == cello_empty(&group[i].pending) &&
+		      !group[i].part.present == cello_empty(&group[i].link));
+}
+
+static void begin(void)
+{
+	u32 i;
+
+	now_ns = 1;
+	cello_init(&c, 1ULL << 30, byte() & 1);
+	for (i = 0; i < GROUPS; i++)
+		cello_group_init(&group[i], i % CELLO_CLASSES, 1 + i * 100);
+	memset(state, 0, sizeof(state));
+	cello_room_init(&room, TAGS);
+	tags = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	u32 what, i;
+
+	input = data;
+	left = size;
+	begin();
+	while (left) {
+		what = byte() % 16;
+		if (what < 5)
+			add();
+		else if (what < 8)
+			next();
+		else if (what < 11)
+			land(what != 10);
+		else if (what == 11)
+			leave();
+		else if (what == 12)
+			grow();
+		else if (what == 13)
+			tag();
+		else if (what == 14)
+			now_ns += length();
+		else if (byte() & 1)
+			set();
+		else
+			hint();
+		check_queue();
+		check_counts();
+	}
+	/* All can be served. */
+	for (i = 0; i < 3 * REQUESTS && (c.in_flight || c.queued || c.waiting); i++) {
+		next();
+		land(true);
+	}
+	CHECK(!c.in_flight && !c.queued && !c.waiting);
+	return 0;
+}
