@@ -132,23 +132,24 @@ static void set(void)
 
 static void tag(void)
 {
-	u32 n = byte(), place;
+	u32 n = byte(), slot, most;
 
 	if (n & 128 && tags) {
 		n %= tags;
-		cello_room_free(&room, taken[n]);
+		cello_room_give(&room, taken[n]);
 		taken[n] = taken[--tags];
 		return;
 	}
-	place = cello_room_note(&room, n % 40 * (n & 64 ? 1ULL << 40 : 1), now_ns);
-	CHECK(place < CELLO_ROOM_PLACES);
-	if (cello_room_take(&room, place)) {
-		CHECK(tags < TAGS);
-		taken[tags++] = place;
-	} else {
-		CHECK(room.place[place].held || tags == TAGS);
+	slot = cello_room_slot(n % 40 * (n & 64 ? 1ULL << 40 : 1));
+	CHECK(slot < CELLO_ROOM_SLOTS);
+	most = cello_room_for(&room, slot, TAGS);
+	CHECK(most == TAGS || most == cello_room_most(TAGS));
+	CHECK(most == TAGS || room.held[slot]);
+	if (tags < most) {
+		taken[tags++] = slot;
+		cello_room_take(&room, slot);
 	}
-	CHECK(room.held == tags);
+	CHECK(room.holders <= tags && !room.holders == !tags);
 }
 
 static void hint(void)
@@ -219,7 +220,7 @@ static void begin(void)
 	for (i = 0; i < GROUPS; i++)
 		cello_group_init(&group[i], i % CELLO_CLASSES, 1 + i * 100);
 	memset(state, 0, sizeof(state));
-	cello_room_init(&room, TAGS);
+	memset(&room, 0, sizeof(room));
 	tags = 0;
 }
 
