@@ -90,7 +90,7 @@ struct cello_request {
 	u64 charged_ns;  /* that its class and group were charged for it */
 	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
 	u64 error_ns;    /* real-time: what its estimated end may be off by */
-	u64 spread;      /* of its time (disktime.h), when it went to the disk */
+	u64 spread;      /* of that (disktime.h) */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
@@ -202,13 +202,6 @@ CORE_FN u64 cello_estimate(struct cello *c, u64 from, const struct cello_request
 	return disktime_estimate(&c->time, &of);
 }
 
-CORE_FN u64 cello_spread(struct cello *c, u64 from, const struct cello_request *r)
-{
-	struct disktime_of of = {from, r->sector, r->sectors, r->way};
-
-	return disktime_spread(&c->time, &of);
-}
-
 /* What the scheduled queue will take. */
 CORE_FN u64 cello_queue_ns(const struct cello *c)
 {
@@ -223,8 +216,14 @@ CORE_FN u64 cello_queue_ns(const struct cello *c)
 /* What is there is reached from elsewhere now. */
 CORE_FN void cello_reached(struct cello *c, struct cello_link *at)
 {
-	if (at != &c->scheduled)
-		cello_at(at)->estimate_ns = cello_estimate(c, cello_from(c, at), cello_at(at));
+	struct cello_request *r = cello_at(at);
+	struct disktime_of of;
+
+	if (at == &c->scheduled)
+		return;
+	of = (struct disktime_of){cello_from(c, at), r->sector, r->sectors, r->way};
+	r->estimate_ns = disktime_estimate(&c->time, &of);
+	r->spread = disktime_spread(&c->time, &of);
 }
 
 /* By how much the scheduled queue grows with the request before this place. It may shrink:
@@ -432,7 +431,7 @@ CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 		struct cello_request *r = cello_at(l);
 		u64 error_ns;
 
-		spreads += cello_spread(c, cello_from(c, l), r);
+		spreads += r->spread;
 		at_ns += r->estimate_ns;
 		if (r->group->class_id != CELLO_REALTIME)
 			continue;
@@ -617,8 +616,8 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	k->waiting--;
 	c->waiting--;
 	cello_charge(r, k, cello_growth(c, at, r));
-	r->estimate_ns = cello_estimate(c, cello_from(c, at), r);
 	cello_before(at, &r->link);
+	cello_reached(c, &r->link);
 	r->scheduled = c->changed = true;
 	r->promised = g->class_id == CELLO_REALTIME;
 	k->scheduled++;
@@ -728,7 +727,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	struct cello_class *k = &c->class[g->class_id];
 
 	r->arrived_ns = now_ns;
-	r->estimate_ns = r->charged_ns = r->slack_ns = r->error_ns = 0;
+	r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
 	r->scheduled = r->early = r->promised = false;
 	if (!g->part.present++) {
 		k->weights += g->part.weight;
@@ -779,8 +778,7 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 		return 0;
 	r = cello_at(c->scheduled.next);
 	r->from = c->head;
-	r->estimate_ns = cello_estimate(c, c->head, r);
-	r->spread = cello_spread(c, c->head, r);
+	cello_reached(c, &r->link);
 	if (r->sector != c->head)
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);
@@ -870,7 +868,7 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	if (!r->scheduled)
 		return;
 	c->changed = true;
-	r->estimate_ns = cello_estimate(c, cello_from(c, &r->link), r);
+	cello_reached(c, &r->link);
 	if (r->estimate_ns > before_ns)
 		cello_charge(r, &c->class[r->group->class_id],
 			     r->charged_ns + r->estimate_ns - before_ns);

@@ -61,7 +61,7 @@ static void add(void)
 	r->group = &group[n % GROUPS];
 	r->sector = n & 128 ? length() << 20 : word();
 	r->sectors = n & 64 ? word() << 8 : byte();
-	r->way = n >> 5 & 1;
+	r->way = (n >> 4) % 3;
 	r->deadline_ns = now_ns + length();
 	cello_add(&c, r, now_ns);
 	is_at(r, QUEUED);
