@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: lab-disk-latency
 # description: interactive requests of a disk are answered in half of the time of mq-deadline beside a writer, and no real-time one is late
-# cpus: 1
+# cpus: 2
 # minutes: 2
 set -euo pipefail
 

@@ -28,6 +28,9 @@ const BUSY: f64 = 99.0;
 /// Weights of the last case.
 const LITTLE: [u32; 3] = [1000, 1, 0];
 
+/// A round that has begun, and one that ends late.
+const TWO_ROUNDS_MS: f64 = 200.0;
+
 struct Case {
     name: String,
     plan: Plan,
@@ -77,7 +80,7 @@ struct Found {
     shares: Vec<f64>,
     /// The longest time in which the last user was not served, in milliseconds.
     gap_ms: f64,
-    /// And in which each round could have ended that it took to have a request of the length of its longest.
+    /// What it may be: its share comes to the longest request in so long, and rounds end when they do.
     bound_ms: f64,
 }
 
@@ -95,7 +98,6 @@ fn measure(lab: &Lab, session: &Session, side: Side, case: &Case) -> Result<Foun
     let weight = |user: &User| f64::from(case.plan.weights[user.class as usize]);
     let weights: f64 = case.users.iter().map(weight).sum();
     let rounds = weights / weight(&case.users[last]);
-    // What it was served takes so much of the others' time, and a round may end as late as its longest requests.
     let longest_ms = areas
         .iter()
         .map(|area| record.longest_ns(area))
@@ -109,7 +111,7 @@ fn measure(lab: &Lab, session: &Session, side: Side, case: &Case) -> Result<Foun
             .map(|area| 100.0 * record.share(area, &areas, record.span))
             .collect(),
         gap_ms: record.gap_ns(&areas[last]) as f64 / 1e6,
-        bound_ms: f64::from(CLIENTS) * longest_ms * rounds + 200.0,
+        bound_ms: longest_ms * rounds + TWO_ROUNDS_MS,
     })
 }
 
@@ -200,8 +202,8 @@ fn run(lab: &Lab) -> Result<Outcome> {
         claims: claims(&sides, &cases),
         scale: format!(
             "{} s (turning) and {} s (flat) of virtual time after a warm-up, 1000:1 on the turning disk {} s; six clients in each \
-             class that is not idle. A class of weight 1 may wait for as long as its share takes to come to six of the \
-             longest requests, and two rounds. {}",
+             class that is not idle. A class of weight 1 may wait for as long as its share takes to come to the longest \
+             request, and two rounds. {}",
             disk::length(lab, Model::Turning).as_secs(),
             disk::length(lab, Model::Flat).as_secs(),
             lab.seconds(60, 200).as_secs(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Responses of interactive requests, and deadlines of real-time ones, beside one who writes as fast as possible.
 
-use super::stream::{Films, Streamed, FILMS, ROUND};
+use super::stream::{self, Films, Streamed, FILMS, ROUND};
 use super::{disk, Compared, Experiment, Lab, Outcome};
 use crate::disk::{Class, Disk, DiskScene, Fio, Model, Plan};
 use crate::figure::{Figure, Series, Shape};
@@ -18,7 +18,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     title: "Interactive responses beside a writer as fast as possible",
     says: "Interactive requests are served as early as no real-time request is late for it (slack stealing), whatever a \
            throughput-intensive application writes.",
-    cpus: 1,
+    // The disk's memory is as fast as a processor copies.
+    cpus: 2,
     seconds: 220,
     run,
 };
@@ -96,8 +97,8 @@ fn measure(lab: &Lab, session: &Session, side: Side, model: Model) -> Result<Fou
     let server = scene
         .scene
         .start(PATHS[2], "stream", &[&["--to", &to], &args[..]].concat())?;
-    scene.settle()?;
-    let span = Span::from(sys::now_ns(), disk::length(lab, model).as_nanos() as u64);
+    scene.scene.begun()?;
+    let span = stream::span(&scene.scene, server, disk::length(lab, model))?;
     // What is late is known after the next round.
     sys::sleep_until(span.end_ns + 2 * ROUND.as_nanos() as u64);
     let logs = [asker, server].map(|worker| Ok(scene.scene.workers[worker].counter()?.log_from(0)));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 10: a streaming server's disk reads beside IO_inf applications.
 
-use super::stream::{Films, Streamed, FILMS, ROUND};
+use super::stream::{self, Films, Streamed, FILMS, ROUND};
 use super::{disk, Compared, Experiment, Lab, Outcome};
 use crate::disk::{Class, Disk, DiskScene, Fio, Model, Plan};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::{Claim, Target};
-use crate::net::Span;
 use crate::sys;
 use crate::table::Table;
 use anyhow::{ensure, Result};
@@ -63,8 +62,8 @@ fn measure(
     let server = scene
         .scene
         .start(SERVER, "stream", &[&["--to", &to], &args[..]].concat())?;
-    scene.settle()?;
-    let span = Span::from(sys::now_ns(), length.as_nanos() as u64);
+    scene.scene.begun()?;
+    let span = stream::span(&scene.scene, server, length)?;
     // What is late is known after the next round.
     sys::sleep_until(span.end_ns + 2 * ROUND.as_nanos() as u64);
     let log = scene.scene.workers[server].counter()?.log_from(0);

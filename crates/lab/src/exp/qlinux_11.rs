@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 11: a film from a disk over a link, with load on both.
 
-use super::stream::{Films, Streamed, ROUND};
+use super::stream::{self, Films, Streamed, ROUND};
 use super::{disk, Experiment, Lab, Outcome};
 use crate::disk::{Class, Disk, Fio, Model, Plan as DiskPlan};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::{Claim, Target};
 use crate::net::{self, Capture, NetScene, Packet, Plan, Span, Tree};
-use crate::scene::WARM_UP;
 use crate::sys;
 use crate::table::Table;
 use anyhow::{ensure, Result};
@@ -167,8 +166,7 @@ fn point(
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let server = scene.start(SERVER, "stream", &args)?;
     scene.scene.begun()?;
-    sys::sleep(WARM_UP);
-    let due = Span::from(sys::now_ns(), length.as_nanos() as u64);
+    let due = stream::span(&scene.scene, server, length)?;
     // The last ones may be late.
     sys::sleep_until(due.end_ns + 5 * ROUND.as_nanos() as u64);
     let capture = scene.captured_since(due.begin_ns)?;

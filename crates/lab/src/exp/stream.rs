@@ -4,8 +4,10 @@
 use super::qlinux_8::program_stream;
 use crate::disk::{Area, Disk};
 use crate::net::Span;
+use crate::scene::{Scene, WARM_UP};
+use crate::sys;
 use crate::work::disk::WORDS;
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use std::time::Duration;
 pub const FILMS: usize = 4;
 /// What is sent in so long is read at once, and is needed so long after it was asked for.
 pub const ROUND: Duration = Duration::from_millis(200);
+/// A server that has read nothing after this long has failed.
+const START_LIMIT: Duration = Duration::from_secs(30);
 /// Films begin at multiples of this many bytes.
 const BLOCK: u64 = 4096;
 
@@ -60,6 +64,22 @@ impl Films {
             .flat_map(|(name, value)| [name.to_owned(), value])
             .collect()
     }
+}
+
+/// A stretch of `length` that begins when the films have run for a while: the same part of them in every run.
+pub fn span(scene: &Scene, server: usize, length: Duration) -> Result<Span> {
+    let counter = scene.workers[server].counter()?;
+    let limit = sys::now_ns() + START_LIMIT.as_nanos() as u64;
+    while counter.log_len() < WORDS {
+        ensure!(
+            sys::now_ns() < limit,
+            "the streaming server read nothing: see its message above"
+        );
+        sys::sleep(Duration::from_millis(1));
+    }
+    let begun_ns = counter.log_from(0)[0];
+    let begin_ns = begun_ns + WARM_UP.as_nanos() as u64;
+    Ok(Span::from(begin_ns, length.as_nanos() as u64))
 }
 
 /// What a streaming server read.

@@ -5,6 +5,7 @@ use super::film::{self, Pack, DATAGRAM};
 use super::net::{must, send, stamp, Target, STAMP};
 use crate::counter::Counter;
 use crate::sys;
+use anyhow::{ensure, Context, Result};
 use clap::Args;
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::fs::{self, File, OpenOptions};
@@ -118,6 +119,20 @@ pub struct Stream {
     round: Duration,
 }
 
+impl Stream {
+    /// The film's packs.
+    pub fn packs(&self) -> Result<Vec<Pack>> {
+        let film = self.film.display();
+        let data = fs::read(&self.film).with_context(|| format!("{film} cannot be read"))?;
+        let packs = film::packs(&data);
+        ensure!(
+            film::length_ns(&packs).is_some(),
+            "{film} has no packs: it is no MPEG-1 program stream"
+        );
+        Ok(packs)
+    }
+}
+
 /// The packs of each round.
 fn rounds(packs: &[Pack], round_ns: u64) -> Vec<Range<usize>> {
     let number = |pack: &Pack| pack.due_ns / round_ns;
@@ -162,22 +177,15 @@ fn sender(count: &AtomicU64, target: &Target, packs: &[Pack], rounds: &mpsc::Rec
 /// The papers' streaming media server: in each round it sends what it read in the one before, and reads what the next
 /// one needs. Logs of each round when what is read in it is needed, when it was there, and how many bytes it has.
 /// Counts datagrams.
-pub fn stream(counter: &Counter, slot: usize, target: &Target, stream: &Stream) {
-    let data = must("the film", fs::read(&stream.film));
-    let packs = film::packs(&data);
-    let Some(length) = film::length_ns(&packs) else {
-        eprintln!(
-            "qlinux-work: {} has no packs: it is no MPEG-1 program stream",
-            stream.film.display()
-        );
-        std::process::exit(1)
+pub fn stream(counter: &Counter, slot: usize, target: &Target, stream: &Stream, packs: &[Pack]) {
+    let Some(length) = film::length_ns(packs) else {
+        return;
     };
     let round_ns = stream.round.as_nanos() as u64;
     let file = open(&stream.from);
     let copy = stream.at + slot as u64 * stream.apart;
     let (give, take) = mpsc::channel();
     thread::scope(|scope| {
-        let packs = &packs;
         scope.spawn(move || sender(counter.slot(slot), target, packs, &take));
         // Films do not begin at the same moment.
         let mut begin_ns = sys::now_ns() + round_ns * (1 + slot as u64) / 4 + round_ns;

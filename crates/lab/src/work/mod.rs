@@ -269,6 +269,14 @@ impl Work {
         }
     }
 
+    /// The film it streams from a disk; found out before it begins.
+    fn packs(&self) -> Result<Vec<film::Pack>> {
+        match self {
+            Work::Stream { stream, .. } => stream.packs(),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     fn run_thread(&self, counter: &Counter, shared: &Shared, slot: usize) {
         let count = counter.slot(slot);
         match self {
@@ -279,7 +287,9 @@ impl Work {
             Work::Blast { target, blast, .. } => net::blast(counter, target, blast),
             Work::Film { target, film, .. } => film::run(count, target, film),
             Work::Ask { asker, .. } => disk::ask(counter, count, asker, slot),
-            Work::Stream { target, stream, .. } => disk::stream(counter, slot, target, stream),
+            Work::Stream { target, stream, .. } => {
+                disk::stream(counter, slot, target, stream, &shared.packs);
+            }
             Work::WebClient { client, .. } => {
                 web::run(counter, count, client, &shared.requests);
             }
@@ -308,6 +318,7 @@ impl Work {
 struct Shared {
     mutexes: Vec<lock::Mutex>,
     requests: web::Requests,
+    packs: Vec<film::Pack>,
 }
 
 /// Runs until the process is ended.
@@ -318,6 +329,7 @@ pub fn run(work: &Work) -> Result<()> {
     let shared = Shared {
         mutexes: work.mutexes()?,
         requests: web::Requests::default(),
+        packs: work.packs()?,
     };
     let counter = Counter::create(&common.counter, common.threads.max(1), work.log_capacity())?;
     thread::scope(|scope| {
