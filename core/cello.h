@@ -360,7 +360,7 @@ CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_reques
 		begun |= l == begin;
 		if (!begun || (further == turns ? !further : !cello_ahead(up, r->sector, to)))
 			continue;
-		if (!cello_continued(c, l) && cello_fits(c, l, r))
+		if (cello_fits(c, l, r))
 			break;
 	}
 	return l;
