@@ -251,11 +251,11 @@ CORE_FN u64 cello_free(const struct cello *c, u64 now_ns)
 
 /*
  * How much later each request, with all behind it, may be served before one of the real-time
- * class, of those that are estimated to be in time, is late.
+ * class, of those that are estimated to be in time, is late; or may be, since estimates are off.
  */
 CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
 {
-	u64 at_ns = cello_free(c, now_ns), least = ~0ULL;
+	u64 at_ns = cello_free(c, now_ns), least = ~0ULL, spreads = c->flight_spread, error_ns;
 	struct cello_link *l;
 
 	if (!c->class[CELLO_REALTIME].scheduled)
@@ -264,9 +264,13 @@ CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
 		struct cello_request *r = cello_at(l);
 
 		at_ns += r->estimate_ns;
+		spreads += r->spread;
 		r->slack_ns = ~0ULL;
-		if (r->group->class_id == CELLO_REALTIME && r->deadline_ns >= at_ns)
-			r->slack_ns = r->deadline_ns - at_ns;
+		if (r->group->class_id != CELLO_REALTIME || r->deadline_ns < at_ns)
+			continue;
+		error_ns = disktime_error(&c->time, spreads);
+		r->slack_ns = r->deadline_ns - at_ns;
+		r->slack_ns -= error_ns < r->slack_ns ? error_ns : r->slack_ns;
 	}
 	for (l = c->scheduled.prev; l != &c->scheduled; l = l->prev) {
 		struct cello_request *r = cello_at(l);
@@ -384,11 +388,12 @@ CORE_FN bool cello_sooner(const struct cello_request *a, const struct cello_requ
 	return a->sector < b->sector;
 }
 
-/* By deadline; before those of other classes only as far as it must to be in time. */
+/* By deadline; before those of other classes only as far as it must to be in time, for all that
+ * estimates are off by. */
 CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_request *r,
 						u64 now_ns)
 {
-	u64 at_ns = cello_free(c, now_ns);
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, end_ns;
 	struct cello_link *l = c->scheduled.next, *place = l, *tail = cello_tail(c);
 
 	for (; l != tail; l = l->next) {
@@ -398,7 +403,9 @@ CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_re
 		if (realtime && cello_sooner(r, next))
 			break;
 		at_ns += next->estimate_ns;
-		if (realtime || at_ns + cello_estimate(c, cello_end(next), r) <= r->deadline_ns)
+		spreads += next->spread;
+		end_ns = at_ns + cello_estimate(c, cello_end(next), r);
+		if (realtime || end_ns + disktime_error(&c->time, spreads) <= r->deadline_ns)
 			place = l->next;
 	}
 	return place;

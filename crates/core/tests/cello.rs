@@ -353,38 +353,45 @@ fn streams_are_in_time() {
     }
 }
 
-/// Slack stealing: an interactive request goes before real-time ones that can wait, and after
-/// those that cannot.
-#[test]
-fn slack_is_stolen() {
+/// In which order a real-time request that cannot wait, one that can until its deadline, one that
+/// wants throughput and two interactive ones are served.
+fn order_with_slack(deadline_us: u64) -> String {
     let mut cello = Cello::new(Shape::FLAT.sectors, false);
     let interactive = cello.group(Class::Interactive, 100).unwrap();
     let realtime = cello.group(Class::Realtime, 100).unwrap();
     let throughput = cello.group(Class::Throughput, 100).unwrap();
-    let request = |sector, deadline_us: u64| Request {
-        sector,
-        sectors: 8,
-        writes: false,
-        deadline_ns: deadline_us * 1000,
-    };
+    let mut names = BTreeMap::new();
     // An unknown flat disk takes 108 us for each.
-    let first = cello.add(realtime, request(100, 110), 0).unwrap();
-    let second = cello.add(realtime, request(200, 440), 0).unwrap();
-    let bulk = cello.add(throughput, request(300, 0), 0).unwrap();
-    let one = cello.add(interactive, request(400, 0), 0).unwrap();
-    let two = cello.add(interactive, request(500, 0), 0).unwrap();
-    let order: Vec<_> = std::iter::from_fn(|| {
+    for (name, group, sector, deadline_us) in [
+        ('r', realtime, 100, 110),
+        ('R', realtime, 200, deadline_us),
+        ('t', throughput, 300, 0),
+        ('i', interactive, 400, 0),
+        ('i', interactive, 500, 0),
+    ] {
+        let request = Request {
+            sector,
+            sectors: 8,
+            writes: false,
+            deadline_ns: deadline_us * 1000,
+        };
+        names.insert(cello.add(group, request, 0).unwrap(), name);
+    }
+    let order = std::iter::from_fn(|| {
         let id = cello.next(0)?;
         cello.done(id, 0);
         Some(id)
-    })
-    .collect();
-    assert_eq!(order[0], first, "it has no slack");
-    assert_eq!(
-        BTreeSet::from([order[1], order[2]]),
-        BTreeSet::from([one, two])
-    );
-    assert_eq!(order[3..], [second, bulk]);
+    });
+    order.map(|id| names[&id]).collect()
+}
+
+/// Slack stealing: an interactive request goes before real-time ones that can wait, and after
+/// those that cannot. The more slack there is the more go before; throughput comes last.
+#[test]
+fn slack_is_stolen() {
+    let mut orders: Vec<_> = (230..2000).step_by(10).map(order_with_slack).collect();
+    orders.dedup();
+    assert_eq!(orders, ["rRiit", "riRit", "riiRt", "riitR"]);
 }
 
 /// What is out of range is refused, and changes nothing.

@@ -51,6 +51,17 @@ impl Queue {
         }
     }
 
+    /// From now on it is well known that a request of the first sectors takes so long.
+    fn learn(&mut self, takes_us: u64) {
+        self.takes_ns = takes_us * 1000;
+        let mut random = 1u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+            self.bulk(&[(random >> 33) % 100_000]);
+            self.serve(1);
+        }
+    }
+
     /// Serves so many, at most. Where they begin.
     fn serve(&mut self, most: usize) -> Vec<u64> {
         let mut served = Vec::new();
@@ -171,44 +182,42 @@ fn there_is_room_for_others() {
 }
 
 /// Slack stealing: as many interactive requests go before a real-time one as it can wait for, in
-/// the order in which they came; the others go right behind it, before those that want throughput.
+/// the order in which they came, and as estimates may be off; the others go right behind it, before those that want throughput.
 #[test]
 fn as_many_as_there_is_slack_for() {
-    // Of an unknown flat disk, with eight sectors.
-    let each_us = 108;
+    let each_us = 100;
     for before in 0..=6 {
         let mut queue = Queue::new();
+        queue.learn(each_us);
         queue.bulk(&[90_000, 80_000]);
-        queue.add(
-            Class::Realtime,
-            50_000,
-            each_us * (before + 1) + each_us / 2,
-        );
+        queue.add(Class::Realtime, 50_000, each_us * (before + 2) - 5);
         let interactive = [70_000, 10_000, 40_000, 20_000, 60_000, 30_000];
         for sector in interactive {
             queue.add(Class::Interactive, sector, 0);
         }
-        let mut expected = interactive.to_vec();
-        expected.insert(before as usize, 50_000);
-        expected.extend([80_000, 90_000]);
-        assert_eq!(queue.serve(9), expected, "{before}");
+        let mut served = queue.serve(9);
+        let place = served.iter().position(|s| *s == 50_000).unwrap() as u64;
+        // One fewer where estimates could be off by that much.
+        assert!(place <= before && place + 1 >= before, "{before}: {place}");
+        served.remove(place as usize);
+        assert_eq!(served, [&interactive[..], &[80_000, 90_000]].concat());
     }
 }
 
 /// Real-time requests go before those that are there only as far as they must, by deadline.
 #[test]
 fn no_earlier_than_they_must() {
-    let each_us = 108;
+    let each_us = 100;
     let mut queue = Queue::new();
+    queue.learn(each_us);
     for sector in [70_000, 10_000, 40_000, 20_000] {
         queue.add(Class::Interactive, sector, 0);
     }
     // At once the first of them goes to the disk, and the others are scheduled.
-    queue.takes_ns = each_us * 1000;
     assert_eq!(queue.serve(1), [70_000]);
-    queue.add(Class::Realtime, 50_000, 3 * each_us + 20);
+    queue.add(Class::Realtime, 50_000, 4 * each_us - 5);
     queue.add(Class::Realtime, 60_000, 100 * each_us);
-    queue.add(Class::Realtime, 65_000, 5 * each_us + 20);
+    queue.add(Class::Realtime, 65_000, 7 * each_us - 5);
     let expected = [10_000, 40_000, 50_000, 20_000, 65_000, 60_000];
     assert_eq!(queue.serve(9), expected);
 }
