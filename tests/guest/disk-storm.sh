@@ -184,12 +184,18 @@ scheduler cello
 mkfs.ext4 -qF -J size=16 /dev/testdisk0 2g
 mount /dev/testdisk0 /mnt
 echo throughput >$CG/b/io.cello.class
-echo 24M >$CG/b/memory.max
+echo 32M >$CG/b/memory.max
+large() {
+	yes "$(seq 5000)" | head -c 100M
+}
 (
 	echo "$BASHPID" >$CG/b/cgroup.procs
-	exec fio --name=large --directory=/mnt --size=100m --rw=write --bs=64k --verify=crc32c --verify_state_save=0 --end_fsync=1
-) >/dev/null
+	large | dd of=/mnt/large bs=64k iflag=fullblock conv=fsync status=none
+)
 equal written-back $? 0
+check pressed test "$(awk '$1 == "max" { print $2 }' $CG/b/memory.events)" -gt 100
+echo 1 >/proc/sys/vm/drop_caches
+check kept cmp /mnt/large <(large)
 used=$(grep -o 'cello.throughput_us=[0-9]*' $CG/b/io.stat)
 check its-class test "${used#*=}" -gt 500000
 umount /mnt
