@@ -4,6 +4,7 @@
 # description: interactive requests of a disk are answered in half of the time of mq-deadline beside a writer, and no real-time one is late
 # cpus: 2
 # minutes: 2
+# only: long
 set -euo pipefail
 
 qlinux lab run --here --only turning --out /tmp/results disk-latency
