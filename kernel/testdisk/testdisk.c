@@ -16,15 +16,16 @@
  *   add                    write "1", or a model's name: one more disk
  *   testdiskN/record       of the last 65,536 requests a line
  *                          "begin_ns end_ns op sector sectors status": op r, w, d (discard) or
- *                          f (flush); status ok, eio or timeout; times are CLOCK_MONOTONIC's;
- *                          writing anything forgets them
+ *                          f (flush); status ok, eio, timeout or again (requeued); times
+ *                          are CLOCK_MONOTONIC's; writing anything forgets them
  *   testdiskN/busy_ns      time spent serving
  *   testdiskN/served       requests
  *   testdiskN/error_every  each Nth request served ends in EIO; 0: none
  *   testdiskN/timeout_every  each Nth is never answered
  *   testdiskN/timeout_ms   after that a request without an answer ends in ETIMEDOUT
  *   testdiskN/busy_every   each Nth dispatch is refused as one without resources
- *   testdiskN/errors, timeouts, busies  how often that was done
+ *   testdiskN/requeue_every  each Nth request served goes back to the scheduler, and comes again
+ *   testdiskN/errors, timeouts, busies, requeues  how often that was done
  *   testdiskN/remove       write 1: the disk is pulled out, requests in flight end in EIO
  *
  * The disk has a volatile write cache as far as the kernel can tell, so flushes and FUA writes
@@ -112,7 +113,7 @@ struct disk {
 	u64 free_ns; /* when the last service ended */
 	u64 busy_ns, served;
 	struct model model;
-	struct fault errors, timeouts, busy;
+	struct fault errors, timeouts, busy, requeues;
 	struct line *record;
 	u64 recorded, forgotten; /* lines written ever, and those before which none is kept */
 
@@ -321,7 +322,11 @@ static void serve_next(struct disk *disk)
 						 w->begin_ns);
 		else
 			w->end_ns += disk->model.shape->overhead_ns;
-		w->status = strikes(&disk->errors) ? BLK_STS_IOERR : BLK_STS_OK;
+		w->status = BLK_STS_OK;
+		if (strikes(&disk->errors))
+			w->status = BLK_STS_IOERR;
+		else if (strikes(&disk->requeues))
+			w->status = BLK_STS_AGAIN;
 		disk->serving = rq;
 		hrtimer_start(&disk->timer, ns_to_ktime(w->end_ns), HRTIMER_MODE_ABS);
 		return;
@@ -424,7 +429,10 @@ static void complete_rq(struct request *rq)
 	}
 	if (req_op(rq) == REQ_OP_WRITE)
 		release_pages_of(disk, rq);
-	blk_mq_end_request(rq, w->status);
+	if (w->status == BLK_STS_AGAIN)
+		blk_mq_requeue_request(rq, true);
+	else
+		blk_mq_end_request(rq, w->status);
 }
 
 /* Who waits for the arm waits on. */
@@ -499,9 +507,9 @@ static void record_stop(struct seq_file *seq, void *v)
 static int record_show(struct seq_file *seq, void *v)
 {
 	const struct line *line = &((struct reader *)v)->line;
-	const char *status = "ok";
+	const char *status = line->status == BLK_STS_AGAIN ? "again" : "ok";
 
-	if (line->status != BLK_STS_OK)
+	if (line->status != BLK_STS_OK && line->status != BLK_STS_AGAIN)
 		status = line->status == BLK_STS_TIMEOUT ? "timeout" : "eio";
 	seq_printf(seq, "%llu %llu %c %llu %u %s\n", line->begin_ns, line->end_ns, line->op,
 		   line->sector, line->sectors, status);
@@ -612,6 +620,7 @@ static void add_files(struct disk *disk)
 	add_fault(disk, &disk->errors, "error_every", "errors");
 	add_fault(disk, &disk->timeouts, "timeout_every", "timeouts");
 	add_fault(disk, &disk->busy, "busy_every", "busies");
+	add_fault(disk, &disk->requeues, "requeue_every", "requeues");
 	debugfs_create_file_unsafe("timeout_ms", 0600, disk->dir, disk, &timeout_files);
 	debugfs_create_file_unsafe("remove", 0200, disk->dir, disk, &remove_files);
 }
@@ -736,6 +745,7 @@ static struct disk *make_disk(const struct model_shape *shape)
 	model_init(&disk->model, shape, sectors);
 	/* A dispatch that is always refused would never come to an end. */
 	disk->busy.least = 2;
+	disk->requeues.least = 2;
 	disk->timeout_ms = TIMEOUT_MS;
 	disk->tags = (struct blk_mq_tag_set){
 		.ops = &queue_ops,

@@ -89,6 +89,15 @@ for name in none mq-deadline bfq; do
 	set_fault busy_every 0
 done
 check busies test "$(fault busies)" -gt 300
+for name in none mq-deadline bfq; do
+	scheduler $name
+	forget
+	set_fault requeue_every 3
+	check "requeue-$name" verified --rw=randrw --bs=4k --size=1m
+	set_fault requeue_every 0
+	check "requeued-$name" test "$(record | grep -c ' again$')" -gt 100
+	check "times-requeue-$name" replayed turning
+done
 check never-through sh -c "! echo 1 2>/dev/null >$FILES/busy_every"
 equal again "$(reads 10)" 'ok 10'
 

@@ -136,7 +136,8 @@ class Storm:
         write(f"{QUEUE}/nr_requests", self.dice.randint(4, 64))
 
     def busy(self):
-        write(f"{DISK}/busy_every", self.dice.choice([0, 2, 3, 7]))
+        fault = self.dice.choice(["busy_every", "requeue_every"])
+        write(f"{DISK}/{fault}", self.dice.choice([0, 2, 3, 7]))
 
     def cache(self):
         write("/proc/sys/vm/drop_caches", 1)
