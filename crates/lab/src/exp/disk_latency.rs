@@ -26,11 +26,11 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Interactive, throughput-intensive, real-time.
 const PATHS: [&str; 3] = ["/interactive", "/writer", "/soft-real-time"];
-/// Threads that ask, each after a pause of 20 ms on average.
+/// Threads that ask, each after a pause of 80 ms on average: less than the share of their class.
 const ASKERS: &str = "2";
 /// Bytes of a write, and writes at a time.
-const WRITE: u64 = 512 << 10;
-const WRITES: u32 = 16;
+const WRITE: u64 = 256 << 10;
+const WRITES: u32 = 32;
 const PORT: &str = "9000";
 /// Where mq-deadline was not run: milliseconds. A write in service, and a request's own time.
 const ENOUGH_MS: [f64; 2] = [25.0, 5.0];
@@ -207,7 +207,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
         claims,
         scale: format!(
             "{} s (turning) and {} s (flat) of virtual time after a warm-up; classes of equal weights. {ASKERS} programs read 4 KB \
-             at random places with pauses of 20 ms on average; fio writes {} KB one after the other, {WRITES} at a time; \
+             at random places with pauses of 80 ms on average; fio writes {} KB one after the other, {WRITES} at a time; \
              {FILMS} films of 1.5 Mbit/s are read in rounds of {} ms. {}",
             disk::length(lab, Model::Turning).as_secs(),
             disk::length(lab, Model::Flat).as_secs(),

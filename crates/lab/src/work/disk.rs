@@ -79,7 +79,7 @@ pub struct Asker {
     #[arg(long)]
     bytes: u64,
     /// Mean pause after each answer; each is up to twice as long
-    #[arg(long, value_parser = super::parse_duration, default_value = "20ms")]
+    #[arg(long, value_parser = super::parse_duration, default_value = "80ms")]
     pause: Duration,
 }
 
