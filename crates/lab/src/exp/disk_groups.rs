@@ -34,7 +34,8 @@ fn counted(model: Model, count: u32) -> Case {
     Case {
         name: format!("{}, {short}", model.word()),
         short,
-        plan: Plan::new(model, [1, 1, 0]),
+        // Their class has whole rounds.
+        plan: Plan::new(model, [0, 1, 0]),
         users: users.collect(),
     }
 }
@@ -42,6 +43,7 @@ fn counted(model: Model, count: u32) -> Case {
 /// Beside an interactive class of the same weight.
 fn beside(model: Model) -> Case {
     let mut case = counted(model, 3);
+    case.plan.weights = [1, 1, 0];
     case.users.push(User::io_inf(Class::Interactive, 1));
     case.name += " beside a class";
     case.short += " + class";
