@@ -64,11 +64,26 @@ enum {
 	CELLO_OVERLAP = 4,
 	/* Of a class, so that there is room for the others. */
 	CELLO_SCHEDULED_CLASS = 96,
+	/* Requests at the disk. One arm has one: the order is Cello's. */
+	CELLO_FLIGHT_TURNING = 1,
+	CELLO_FLIGHT_FLAT = 8,
+	CELLO_FLIGHT_MAX = 1024,
 };
 
 #define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
 #define CELLO_ROUND_MAX_NS     10000000000ULL /* 10 s */
 #define CELLO_ROUND_DEFAULT_NS 100000000ULL   /* 100 ms */
+
+/* What requests at the disk are estimated to take before it has no further one: whoever comes now
+ * waits for them, however urgent it is. */
+#define CELLO_FLIGHT_FLAT_NS 2000000ULL     /* 2 ms */
+#define CELLO_FLIGHT_MIN_NS  1000ULL        /* 1 us: one request at a time */
+#define CELLO_FLIGHT_MAX_NS  10000000000ULL /* 10 s: as many as may be */
+
+/* After a real-time request comes, if nothing was said of it. */
+#define CELLO_DEADLINE_MIN_NS     1000000ULL     /* 1 ms */
+#define CELLO_DEADLINE_MAX_NS     49152000000ULL /* 49.152 s, as in a hint */
+#define CELLO_DEADLINE_DEFAULT_NS 100000000ULL   /* 100 ms */
 
 /* A ring; of an empty one both lead to itself. */
 struct cello_link {
@@ -137,7 +152,9 @@ struct cello {
 	u32 waiting;   /* pending, of all classes */
 	u32 in_flight; /* at the disk */
 	u32 flight_max;
-	u32 weights; /* of the classes */
+	u32 weights;       /* of the classes */
+	u64 flight_max_ns; /* that they are estimated to take */
+	u64 deadline_ns;   /* of real-time requests without one of their own, from their arrival */
 	u64 round_ns;
 	u64 rounds;
 	u64 head;      /* where the last request that was issued ends */
@@ -665,9 +682,11 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	cello_ring(&c->scheduled);
 	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
 	c->queued = c->older = c->waiting = c->in_flight = 0;
-	c->flight_max = 1;
+	c->flight_max = turning ? CELLO_FLIGHT_TURNING : CELLO_FLIGHT_FLAT;
+	c->flight_max_ns = turning ? CELLO_FLIGHT_MAX_NS : CELLO_FLIGHT_FLAT_NS;
 	c->up = true;
 	c->changed = false;
+	c->deadline_ns = CELLO_DEADLINE_DEFAULT_NS;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
 	c->rounds = c->head = c->begun_ns = c->flight_ns = c->flight_spread = 0;
 	disktime_init(&c->time, sectors, turning);
@@ -701,6 +720,40 @@ CORE_FN int cello_set_round(struct cello *c, u64 round_ns)
 		return -CORE_ERANGE;
 	c->round_ns = round_ns;
 	return 0;
+}
+
+/* Requests at the disk at a time. Returns 0 or -CORE_ERANGE. */
+CORE_FN int cello_set_in_flight(struct cello *c, u32 requests)
+{
+	if (!requests || requests > CELLO_FLIGHT_MAX)
+		return -CORE_ERANGE;
+	c->flight_max = requests;
+	return 0;
+}
+
+/* What those may be estimated to take, in nanoseconds; one is always allowed. Returns 0 or
+ * -CORE_ERANGE. */
+CORE_FN int cello_set_in_flight_time(struct cello *c, u64 ns)
+{
+	if (ns < CELLO_FLIGHT_MIN_NS || ns > CELLO_FLIGHT_MAX_NS)
+		return -CORE_ERANGE;
+	c->flight_max_ns = ns;
+	return 0;
+}
+
+/* Of real-time requests without one of their own, in nanoseconds. Returns 0 or -CORE_ERANGE. */
+CORE_FN int cello_set_deadline(struct cello *c, u64 ns)
+{
+	if (ns < CELLO_DEADLINE_MIN_NS || ns > CELLO_DEADLINE_MAX_NS)
+		return -CORE_ERANGE;
+	c->deadline_ns = ns;
+	return 0;
+}
+
+/* When a request that comes now is to be done; `own_ns` after it came, or 0: as usual. */
+CORE_FN u64 cello_deadline(const struct cello *c, u64 own_ns, u64 now_ns)
+{
+	return now_ns + (own_ns ? own_ns : c->deadline_ns);
 }
 
 /* A cgroup in a class; it has no requests. */
@@ -778,7 +831,7 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 {
 	struct cello_request *r;
 
-	if (c->in_flight >= c->flight_max)
+	if (c->in_flight && (c->in_flight >= c->flight_max || c->flight_ns >= c->flight_max_ns))
 		return 0;
 	cello_fill(c, now_ns);
 	if (cello_empty(&c->scheduled))
@@ -865,7 +918,7 @@ CORE_FN void cello_bypassed(struct cello *c, u64 now_ns)
 	c->begun_ns = now_ns;
 }
 
-/* Others were merged into it. */
+/* A bio, or another request, was merged into it: this is where it lies now. */
 CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u32 sectors)
 {
 	u64 before_ns = r->estimate_ns;
@@ -880,6 +933,22 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 		cello_charge(r, &c->class[r->group->class_id],
 			     r->charged_ns + r->estimate_ns - before_ns);
 	cello_reached(c, r->link.next);
+}
+
+/*
+ * `gone` was merged into the request, which waits as it did: the earlier deadline of the two holds
+ * for both.
+ */
+CORE_FN void cello_merged(struct cello *c, struct cello_request *r, struct cello_request *gone,
+			  u64 now_ns)
+{
+	cello_remove(c, gone);
+	if (r->deadline_ns <= gone->deadline_ns)
+		return;
+	/* It is placed anew. */
+	cello_remove(c, r);
+	r->deadline_ns = gone->deadline_ns;
+	cello_add(c, r, now_ns);
 }
 
 #endif

@@ -8,6 +8,15 @@
  *   bits 5-0  deadline: 0 the disk's default, else steps of a quarter of a power of two from
  *             1 ms to 49 s after the request comes. A deadline between two steps is the
  *             earlier one: in time for that is in time.
+ *
+ * A request is of the class that it asks for itself, else of its cgroup's, which the kernel knows
+ * of written pages too, else of its process's:
+ *
+ *   own hint      cgroup        process       class
+ *   interactive   throughput    realtime      interactive
+ *   -             throughput    realtime      throughput, with the deadline of the process
+ *   none          throughput    realtime      none
+ *   -             -             realtime      realtime
  */
 #ifndef QLINUX_CORE_CELLO_HINT_H
 #define QLINUX_CORE_CELLO_HINT_H
@@ -51,6 +60,26 @@ CORE_FN u64 cello_hint_deadline_ns(u32 hint)
 	u32 code = hint & (CELLO_HINT_CODES - 1);
 
 	return code ? cello_hint_code_ns(code) : 0;
+}
+
+/* What is known of a request. */
+struct cello_asked {
+	u32 class_id;    /* CELLO_HINT_NONE: none, it bypasses Cello */
+	u64 deadline_ns; /* after it came; 0: the disk's default */
+};
+
+/* The request's hint, or the one that it has from its process; `of_cgroup`: its cgroup's class or
+ * CELLO_HINT_NONE. */
+CORE_INLINE struct cello_asked cello_asked(u32 hint, u32 of_cgroup)
+{
+	struct cello_asked asked = {of_cgroup, 0};
+
+	if (!cello_hint_is(hint))
+		return asked;
+	asked.deadline_ns = cello_hint_deadline_ns(hint);
+	if (cello_hint_own(hint) || of_cgroup == CELLO_HINT_NONE)
+		asked.class_id = cello_hint_class(hint);
+	return asked;
 }
 
 /* The hint, or -CORE_ERANGE: a deadline below 1 ms or above the last step. 0: the default one. */

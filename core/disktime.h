@@ -13,8 +13,7 @@
  * with it: with n times seen the position moves by 1/n of its part of the error, down to a
  * floor, so that the first times count at once and later ones as a mean. The transfer is the
  * slope of a line: a time of s times the length weighs s squared as much.
- * A distance that was not seen yet costs what the nearest that was does. Requests shorter than
- * a quarter of DISKTIME_EVEN tell nothing of the transfer.
+ * A distance that was not seen yet costs what the nearest that was does.
  *
  * The error is part of the answer: disktime_spread() is how far times of such requests were
  * from what was said, on average, and the less was seen of them the more of what is said. The
@@ -34,8 +33,8 @@ enum {
 	DISKTIME_POSITION_FLOOR = 64,
 	/* Sectors (64 KB) at which the two terms have equally much to do with the time. */
 	DISKTIME_EVEN = 128,
-	/* Of 256 parts of that, the least to learn the transfer from. */
-	DISKTIME_LONG = 64,
+	/* Requests below that tell nothing of the transfer. */
+	DISKTIME_SHORT = DISKTIME_EVEN / 4,
 	/* What was seen of the transfer, at most; and what the first guess counts for. A request of
 	   DISKTIME_EVEN sectors counts for 256. */
 	DISKTIME_WEIGHT_MAX = 512 * 256,
@@ -199,7 +198,9 @@ CORE_FN u64 disktime_spread(struct disktime CORE_MEM *m, const struct disktime_o
 	u64 transfer_ns = disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
 	u64 unsure_ns = disktime_position_ns(m, r) / (1 + p->seen), us;
 
-	if (r->sectors <= 2 * (u64)t->longest)
+	if (r->sectors < DISKTIME_SHORT)
+		transfer_ns /= 1 + p->seen; /* it is part of what was learned of the position */
+	else if (r->sectors <= 2 * (u64)t->longest)
 		transfer_ns =
 			transfer_ns * DISKTIME_WEIGHT_GUESS / (DISKTIME_WEIGHT_GUESS + t->weight);
 	us = p->error_us + (unsure_ns + transfer_ns) / 1000;
@@ -248,7 +249,7 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 	}
 	if (p->seen < DISKTIME_POSITION_FLOOR)
 		p->seen++;
-	if (size < DISKTIME_LONG) {
+	if (r->sectors < DISKTIME_SHORT) {
 		p->ns = disktime_moved(p->ns, off / p->seen, less);
 	} else {
 		if (!t->weight)

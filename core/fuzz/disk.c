@@ -104,8 +104,13 @@ static void leave(void)
 
 static void grow(void)
 {
-	struct cello_request *r = some(QUEUED);
+	struct cello_request *r = some(QUEUED), *gone = some(QUEUED);
 
+	if (gone && gone != r) {
+		cello_merged(&c, r, gone, now_ns);
+		CHECK(r->deadline_ns <= gone->deadline_ns);
+		is_at(gone, AWAY);
+	}
 	if (r)
 		cello_grown(&c, r, r->sector - (byte() & 1 ? r->sector / 2 : 0),
 			    r->sectors + byte());
@@ -114,18 +119,26 @@ static void grow(void)
 static void set(void)
 {
 	u32 weights[CELLO_CLASSES] = {byte() & 15, byte() & 15, byte() << 6}, n = byte();
-	u64 round_ns = length();
+	u64 ns = length();
 	struct cello_group *g = &group[n % GROUPS];
 	int err;
 
 	err = cello_set_weights(&c, weights);
 	CHECK(!err == (weights[0] + weights[1] + weights[2] && weights[2] <= CELLO_WEIGHT_MAX));
-	err = cello_set_round(&c, round_ns);
-	CHECK(!err == (round_ns >= CELLO_ROUND_MIN_NS && round_ns <= CELLO_ROUND_MAX_NS));
+	err = cello_set_round(&c, ns);
+	CHECK(!err == (ns >= CELLO_ROUND_MIN_NS && ns <= CELLO_ROUND_MAX_NS));
 	n = word();
 	err = cello_group_set_weight(&c, g, n);
 	CHECK(!err == (n && n <= CELLO_WEIGHT_MAX));
-	c.flight_max = 1 + byte() % 64;
+	n = byte();
+	err = cello_set_in_flight(&c, n);
+	CHECK(!err == (n > 0));
+	ns = length();
+	err = cello_set_in_flight_time(&c, ns);
+	CHECK(!err == (ns >= CELLO_FLIGHT_MIN_NS && ns <= CELLO_FLIGHT_MAX_NS));
+	ns = length();
+	err = cello_set_deadline(&c, ns);
+	CHECK(!err == (ns >= CELLO_DEADLINE_MIN_NS && ns <= CELLO_DEADLINE_MAX_NS));
 }
 
 /* ---- tags -------------------------------------------------------------- */

@@ -25,14 +25,8 @@
 enum {
 	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */
 	REQUESTS_RESERVED = 64, /* when there is no memory for more */
-	FLIGHT_TURNING = 1,     /* one arm: the order is ours */
-	FLIGHT_FLAT = 8,
-	FLIGHT_MAX = 1024,
-	DEADLINE_DEFAULT_MS = 100,
-	DEADLINE_MAX_MS = 49152, /* as in a hint */
+	NOTED_BITS = 8,
 };
-
-enum { NOTED_BITS = 8 };
 
 /* Of the bio that a task was last seen with: where its group counts. */
 struct noted {
@@ -60,8 +54,7 @@ struct disk {
 	struct list_head bypass; /* requests without a class */
 	struct list_head cgroups;
 	struct rb_root sorted[2]; /* reads and writes with a class, for merging */
-	bool full;       /* nothing goes to the disk before something comes back or arrives */
-	u64 deadline_ns; /* of real-time requests without one of their own */
+	bool full; /* nothing goes to the disk before something comes back or arrives */
 	u64 bypassed;
 	struct ended *ended;
 	u64 ends;

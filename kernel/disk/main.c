@@ -50,45 +50,15 @@ static struct disk_request *request_of(struct request *rq)
 
 /* ---- a request's class ------------------------------------------------- */
 
-struct asked {
-	u32 class_id; /* CELLO_CLASSES: none */
-	u64 deadline_ns;
-};
-
-static struct asked by_hint(u32 hint)
-{
-	struct asked asked = {cello_hint_class(hint), cello_hint_deadline_ns(hint)};
-
-	if (asked.class_id == CELLO_HINT_NONE)
-		asked.class_id = CELLO_CLASSES;
-	return asked;
-}
-
-/* Its own hint, else its cgroup's class, else its process's. */
-static struct asked asked_for(const struct bio *bio)
-{
-	u32 hint = IOPRIO_PRIO_HINT(bio->bi_ioprio);
-	struct asked asked = {CELLO_CLASSES, 0};
-
-	if (cello_hint_is(hint))
-		asked = by_hint(hint);
-	if (cello_hint_is(hint) && cello_hint_own(hint))
-		return asked;
-	if (bio->bi_blkg) {
-		u32 class_id = cgroup_class(&bio->bi_blkg->blkcg->css);
-
-		if (class_id < CELLO_CLASSES)
-			asked.class_id = class_id;
-	}
-	return asked;
-}
+static_assert((u32)CELLO_CLASSES == (u32)CELLO_HINT_NONE);
 
 /* Where it belongs, or nowhere: it bypasses Cello. */
-static struct cello_group *group_for(const struct bio *bio, struct asked *asked)
+static struct cello_group *group_for(const struct bio *bio, struct cello_asked *asked)
 {
 	struct disk_cgroup *cgroup = cgroup_of(bio->bi_blkg);
+	u32 of_cgroup = bio->bi_blkg ? cgroup_class(&bio->bi_blkg->blkcg->css) : CELLO_CLASSES;
 
-	*asked = asked_for(bio);
+	*asked = cello_asked(IOPRIO_PRIO_HINT(bio->bi_ioprio), of_cgroup);
 	return cgroup && asked->class_id < CELLO_CLASSES ? &cgroup->group[asked->class_id] : NULL;
 }
 
@@ -129,7 +99,7 @@ static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned in
 {
 	struct disk *d = disk_of(q);
 	struct request *merged = NULL;
-	struct asked asked;
+	struct cello_asked asked;
 	bool done;
 
 	room_note(d, group_for(bio, &asked));
@@ -171,16 +141,6 @@ static void disk_request_merged(struct request_queue *q, struct request *rq, enu
 	grown(d, rq);
 }
 
-/* The earlier deadline of two holds for both. */
-static void sooner(struct disk *d, struct disk_request *r, u64 deadline_ns)
-{
-	if (r->place != QUEUED || r->cello.deadline_ns <= deadline_ns)
-		return;
-	cello_remove(&d->cello, &r->cello);
-	r->cello.deadline_ns = deadline_ns;
-	cello_add(&d->cello, &r->cello, ktime_get_ns());
-}
-
 static void disk_requests_merged(struct request_queue *q, struct request *rq, struct request *gone)
 {
 	struct disk *d = disk_of(q);
@@ -188,10 +148,11 @@ static void disk_requests_merged(struct request_queue *q, struct request *rq, st
 
 	sort_out(d, gone);
 	if (g && g->place == QUEUED) {
-		cello_remove(&d->cello, &g->cello);
+		if (r && r->place == QUEUED)
+			cello_merged(&d->cello, &r->cello, &g->cello, ktime_get_ns());
+		else
+			cello_remove(&d->cello, &g->cello);
 		g->place = OUT;
-		if (r)
-			sooner(d, r, g->cello.deadline_ns);
 	}
 	grown(d, rq);
 }
@@ -206,7 +167,7 @@ static void disk_prepare_request(struct request *rq)
 
 static struct disk_request *classified(struct disk *d, struct request *rq)
 {
-	struct asked asked;
+	struct cello_asked asked;
 	struct cello_group *group = rq->bio ? group_for(rq->bio, &asked) : NULL;
 	u64 now_ns = ktime_get_ns();
 	struct disk_request *r;
@@ -225,7 +186,7 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	r->cello.sector = blk_rq_pos(rq);
 	r->cello.sectors = blk_rq_sectors(rq);
 	r->cello.way = req_op(rq) == REQ_OP_READ ? 0 : is_transfer(rq) ? 1 : 2;
-	r->cello.deadline_ns = now_ns + (asked.deadline_ns ? asked.deadline_ns : d->deadline_ns);
+	r->cello.deadline_ns = cello_deadline(&d->cello, asked.deadline_ns, now_ns);
 	rq->elv.priv[0] = r;
 	cello_add(&d->cello, &r->cello, now_ns);
 	return r;
@@ -394,9 +355,7 @@ static struct disk *new_disk(struct request_queue *q)
 	INIT_LIST_HEAD(&d->bypass);
 	INIT_LIST_HEAD(&d->cgroups);
 	d->sorted[READ] = d->sorted[WRITE] = RB_ROOT;
-	d->deadline_ns = DEADLINE_DEFAULT_MS * NSEC_PER_MSEC;
 	cello_init(&d->cello, get_capacity(q->disk), turning);
-	d->cello.flight_max = turning ? FLIGHT_TURNING : FLIGHT_FLAT;
 	return d;
 }
 

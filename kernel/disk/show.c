@@ -67,22 +67,27 @@ static int set_round_us(struct disk *d, u64 x)
 
 static int set_in_flight(struct disk *d, u64 x)
 {
-	d->cello.flight_max = x;
-	return 0;
+	return cello_set_in_flight(&d->cello, x);
+}
+
+static int set_in_flight_us(struct disk *d, u64 x)
+{
+	return cello_set_in_flight_time(&d->cello, x * NSEC_PER_USEC);
 }
 
 static int set_deadline_ms(struct disk *d, u64 x)
 {
-	d->deadline_ns = x * NSEC_PER_MSEC;
-	return 0;
+	return cello_set_deadline(&d->cello, x * NSEC_PER_MSEC);
 }
 
 SHOWN(round_us, d->cello.round_ns / NSEC_PER_USEC)
 STORED(round_us, CELLO_ROUND_MIN_NS / NSEC_PER_USEC, CELLO_ROUND_MAX_NS / NSEC_PER_USEC)
 SHOWN(in_flight, d->cello.flight_max)
-STORED(in_flight, 1, FLIGHT_MAX)
-SHOWN(deadline_ms, d->deadline_ns / NSEC_PER_MSEC)
-STORED(deadline_ms, 1, DEADLINE_MAX_MS)
+STORED(in_flight, 1, CELLO_FLIGHT_MAX)
+SHOWN(in_flight_us, d->cello.flight_max_ns / NSEC_PER_USEC)
+STORED(in_flight_us, CELLO_FLIGHT_MIN_NS / NSEC_PER_USEC, CELLO_FLIGHT_MAX_NS / NSEC_PER_USEC)
+SHOWN(deadline_ms, d->cello.deadline_ns / NSEC_PER_MSEC)
+STORED(deadline_ms, CELLO_DEADLINE_MIN_NS / NSEC_PER_MSEC, CELLO_DEADLINE_MAX_NS / NSEC_PER_MSEC)
 SHOWN(rounds, d->cello.rounds)
 SHOWN(bypassed, d->bypassed)
 SHOWN(error_us, d->cello.time.error_ns / NSEC_PER_USEC)
@@ -119,6 +124,7 @@ OF_CLASS(realtime, CELLO_REALTIME)
 const struct elv_fs_entry disk_attributes[] = {
 	SET(round_us),
 	SET(in_flight),
+	SET(in_flight_us),
 	SET(deadline_ms),
 	SET(weight_interactive),
 	SET(weight_throughput),

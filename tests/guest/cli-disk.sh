@@ -99,6 +99,9 @@ refuses weight-of-none 2 'class none has neither weight' qlinux disk set $DEV --
 for flight in 0 1025 -1 x; do
 	refuses "in-flight-$flight" 2 'give a whole number from 1 to 1024' qlinux up disk $DEV --in-flight=$flight
 done
+for time in 0s 999ns 10.1s 40 -1ms x; do
+	refuses "in-flight-time-$time" 2 'give a time from 1us to 10s' qlinux disk set $DEV --in-flight-time=$time
+done
 for deadline in 0ms 999us 49.153s 40 -1ms x; do
 	refuses "deadline-$deadline" 2 'deadline .* give a time from 1ms to 49.152s' qlinux up disk $DEV --deadline=$deadline
 	refuses "run-deadline-$deadline" 2 'deadline .* give a time from 1ms to 49.152s' qlinux disk run realtime --deadline=$deadline -- true
@@ -132,12 +135,14 @@ refuses up-twice 1 "$DEV is scheduled by Cello already" qlinux up disk $DEV
 like status "$(qlinux status)" "DISK $DEV Cello schedules since .*rounds of 100ms, interactive 300, throughput 100, realtime 100"
 like status-json "$(json status)" "\"disks\":\[\{\"device\":\"$DEV\",\"state\":\"up\",.*\"before\":\"mq-deadline\".*\"round_us\":100000"
 like show "$(qlinux disk show)" "$DEV: rounds of 100ms, 1 request at a time, deadline 40ms"
-check set qlinux disk set $DEV --round 50ms --weight interactive=0 throughput=0 --in-flight 4
-equal set-attributes "$(attribute round_us) $(attribute weight_interactive) $(attribute weight_throughput) $(attribute in_flight)" '50000 0 0 4'
+check set qlinux disk set $DEV --round 50ms --weight interactive=0 throughput=0 --in-flight 4 --in-flight-time 3ms
+equal set-attributes "$(attribute round_us) $(attribute weight_interactive) $(attribute weight_throughput)" '50000 0 0'
+equal set-in-flight "$(attribute in_flight) $(attribute in_flight_us)" '4 3000'
+like show-in-flight "$(qlinux disk show)" ', 4 requests or 3ms at a time, '
 refuses set-zero 1 "weights of $DEV cannot all be 0" qlinux disk set $DEV --realtime 0 --round 1s
 check set-swap qlinux disk set $DEV --realtime 0 --throughput 7
 equal set-swapped "$(attribute weight_throughput) $(attribute weight_realtime)" '7 0'
-check set-back qlinux disk set $DEV --weight interactive=100 throughput=100 realtime=100 --in-flight 1
+check set-back qlinux disk set $DEV --weight interactive=100 throughput=100 realtime=100 --in-flight 1 --in-flight-time 10s
 
 # ---- classes of processes -------------------------------------------------
 

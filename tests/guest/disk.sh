@@ -70,12 +70,12 @@ check by-name scheduler cello
 like autoloaded "$(lsmod)" 'cello '
 like chosen "$(cat $QUEUE/scheduler)" '\[cello\]'
 check no-throttling sh -c "! grep -qv '^0$' $QUEUE/wbt_lat_usec"
-equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get weight_interactive)" '100000 100 1 100'
+equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us) $(get weight_interactive)" '100000 100 1 10000000 100'
 check in-use sh -c '! rmmod cello 2>/dev/null'
 echo '+io +memory' >$CG/cgroup.subtree_control
 
 # ---- what is set: numbers in their ranges, else nothing changes
-for wrong in round_us=0 round_us=999 round_us=10000001 round_us=x round_us=-1 in_flight=0 in_flight=1025 \
+for wrong in round_us=0 round_us=999 round_us=10000001 round_us=x round_us=-1 in_flight=0 in_flight=1025 in_flight_us=0 in_flight_us=10000001 \
 	deadline_ms=0 deadline_ms=49153 weight_realtime=10001 weight_realtime= weight_realtime=1,5; do
 	before=$(get "${wrong%=*}")
 	put "${wrong%=*}" "${wrong#*=}" 2>/dev/null && fail "refuses-$wrong" 'it was taken'

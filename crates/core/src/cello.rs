@@ -102,13 +102,27 @@ mod c {
         pub fn qcore_cello_remove(p: *mut u64, r: i32);
         pub fn qcore_cello_return(p: *mut u64, r: i32);
         pub fn qcore_cello_grown(p: *mut u64, r: i32, sector: u64, sectors: u32);
-        pub fn qcore_cello_flight(p: *mut u64, most: u32);
+        pub fn qcore_cello_flight(p: *mut u64, most: u32) -> i32;
+        pub fn qcore_cello_flight_time(p: *mut u64, most_ns: u64) -> i32;
+        pub fn qcore_cello_set_deadline(p: *mut u64, ns: u64) -> i32;
+        pub fn qcore_cello_deadline(p: *mut u64, own_ns: u64, now_ns: u64) -> u64;
+        pub fn qcore_cello_merged(p: *mut u64, r: i32, gone: i32, now_ns: u64);
+        pub fn qcore_cello_asked(hint: u32, of_cgroup: u32, deadline_ns: *mut u64) -> u32;
         pub fn qcore_cello_scheduled(p: *mut u64, to: *mut RequestNumber, most: u32) -> u32;
         pub fn qcore_cello_class(p: *mut u64, class: u32, to: *mut Served);
         pub fn qcore_cello_of_group(p: *mut u64, group: u32, to: *mut Served);
         pub fn qcore_cello_rounds(p: *mut u64) -> u64;
     }
     pub type RequestNumber = i32;
+}
+
+/// Of what class a request with this hint of an I/O priority is, by number; 3: none. And after how
+/// many nanoseconds it is to be done, if the hint says. `of_cgroup`: its cgroup's class, 3: none.
+pub fn asked(hint: u32, of_cgroup: u32) -> (u32, Option<u64>) {
+    let mut deadline_ns = 0;
+    // SAFETY: one number is written.
+    let class = unsafe { c::qcore_cello_asked(hint, of_cgroup, &mut deadline_ns) };
+    (class, (deadline_ns > 0).then_some(deadline_ns))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -167,10 +181,38 @@ impl Cello {
         }
     }
 
-    /// So many requests may be at the disk at a time.
-    pub fn set_in_flight(&mut self, most: u32) {
+    /// So many requests may be at the disk at a time: 1…1024.
+    pub fn set_in_flight(&mut self, most: u32) -> Result<()> {
         // SAFETY: the pool is C's.
-        unsafe { c::qcore_cello_flight(self.at(), most) }
+        match unsafe { c::qcore_cello_flight(self.at(), most) } {
+            0 => Ok(()),
+            _ => Err(Error::InFlight(most)),
+        }
+    }
+
+    /// A further request goes to the disk only while those that it has are estimated to take
+    /// less: 1 µs…10 s.
+    pub fn set_in_flight_time(&mut self, most_ns: u64) -> Result<()> {
+        // SAFETY: the pool is C's.
+        match unsafe { c::qcore_cello_flight_time(self.at(), most_ns) } {
+            0 => Ok(()),
+            _ => Err(Error::InFlightTime(most_ns)),
+        }
+    }
+
+    /// Of real-time requests without one of their own, after they come: 1 ms…49.152 s.
+    pub fn set_deadline(&mut self, ns: u64) -> Result<()> {
+        // SAFETY: the pool is C's.
+        match unsafe { c::qcore_cello_set_deadline(self.at(), ns) } {
+            0 => Ok(()),
+            _ => Err(Error::Deadline(ns)),
+        }
+    }
+
+    /// When a request that comes now is to be done; `own_ns` after that, or as is usual.
+    pub fn deadline(&mut self, own_ns: Option<u64>, now_ns: u64) -> u64 {
+        // SAFETY: the pool is C's.
+        unsafe { c::qcore_cello_deadline(self.at(), own_ns.unwrap_or(0), now_ns) }
     }
 
     /// A new group of the class, of weight 1…10000.
@@ -259,6 +301,14 @@ impl Cello {
         assert!(self.state[r.0 as usize] == State::Queued);
         // SAFETY: it is pending or scheduled.
         unsafe { c::qcore_cello_grown(self.at(), r.0, sector, sectors) }
+    }
+
+    /// `gone` was merged into the first, whose place is not known to be another yet.
+    pub fn merged(&mut self, r: RequestId, gone: RequestId, now_ns: u64) {
+        assert!(r != gone && self.state[r.0 as usize] == State::Queued);
+        self.leaves(gone, State::Queued);
+        // SAFETY: both are pending or scheduled.
+        unsafe { c::qcore_cello_merged(self.at(), r.0, gone.0, now_ns) }
     }
 
     /// The scheduled queue, from its head.

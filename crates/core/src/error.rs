@@ -51,6 +51,15 @@ pub enum Error {
     /// `ERANGE`
     #[error("a round of {0} ns is out of range; choose one from 1 ms to 10 s")]
     Round(u64),
+    /// `ERANGE`
+    #[error("{0} requests at the disk are out of range; choose 1 to 1024")]
+    InFlight(u32),
+    /// `ERANGE`
+    #[error("{0} ns of requests at the disk are out of range; choose 1 us to 10 s")]
+    InFlightTime(u64),
+    /// `ERANGE`
+    #[error("a deadline of {0} ns is out of range; choose one from 1 ms to 49.152 s")]
+    Deadline(u64),
     /// `ENOENT`: a queue of packets.
     #[error("queue {0} does not exist; name one that createq returned and rmq did not take back")]
     NoSuchQueue(u32),
@@ -100,6 +109,9 @@ impl Error {
             Error::Weight(_)
             | Error::DiskWeights(_)
             | Error::Round(_)
+            | Error::InFlight(_)
+            | Error::InFlightTime(_)
+            | Error::Deadline(_)
             | Error::Reservation
             | Error::Priority(_)
             | Error::Budget

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "cello.h"
+#include "cello_hint.h"
 #include "cello_room.h"
 
 enum { GROUPS = 64, REQUESTS = 4096, NONE = -1 };
@@ -136,9 +137,39 @@ void qcore_cello_grown(struct pool *p, u32 r, u64 sector, u32 sectors)
 	cello_grown(&p->cello, &p->request[r], sector, sectors);
 }
 
-void qcore_cello_flight(struct pool *p, u32 most)
+int qcore_cello_flight(struct pool *p, u32 most)
 {
-	p->cello.flight_max = most;
+	return cello_set_in_flight(&p->cello, most);
+}
+
+int qcore_cello_flight_time(struct pool *p, u64 most_ns)
+{
+	return cello_set_in_flight_time(&p->cello, most_ns);
+}
+
+int qcore_cello_set_deadline(struct pool *p, u64 ns)
+{
+	return cello_set_deadline(&p->cello, ns);
+}
+
+u64 qcore_cello_deadline(struct pool *p, u64 own_ns, u64 now_ns)
+{
+	return cello_deadline(&p->cello, own_ns, now_ns);
+}
+
+void qcore_cello_merged(struct pool *p, u32 r, u32 gone, u64 now_ns)
+{
+	cello_merged(&p->cello, &p->request[r], &p->request[gone], now_ns);
+	give_back(p, gone);
+}
+
+/* The class, and after how long it is to be done. */
+u32 qcore_cello_asked(u32 hint, u32 of_cgroup, u64 *deadline_ns)
+{
+	struct cello_asked asked = cello_asked(hint, of_cgroup);
+
+	*deadline_ns = asked.deadline_ns;
+	return asked.class_id;
 }
 
 /* Numbers of the scheduled requests, from the head. Returns how many there are. */

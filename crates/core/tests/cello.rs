@@ -3,7 +3,7 @@
 //! and what was promised.
 
 use proptest::prelude::*;
-use qlinux_core::cello::{Cello, Class, Request, ROUNDS_NS};
+use qlinux_core::cello::{asked, Cello, Class, Request, ROUNDS_NS};
 use qlinux_core::disk::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use world::{shape, World, SECOND};
@@ -75,12 +75,14 @@ proptest! {
     fn each_request_once(
         weights in prop::array::uniform3(0u32..=3),
         in_flight in 1u32..=40,
-        ops in prop::collection::vec((0u32..10, 0usize..6, any::<u64>()), 1..800),
+        in_flight_us in 1u64..=10_000,
+        ops in prop::collection::vec((0u32..11, 0usize..6, any::<u64>()), 1..800),
     ) {
         let mut cello = Cello::new(Shape::FLAT.sectors, false);
         prop_assume!(weights.iter().any(|w| *w > 0));
         cello.set_weights(weights).unwrap();
-        cello.set_in_flight(in_flight);
+        cello.set_in_flight(in_flight).unwrap();
+        cello.set_in_flight_time(in_flight_us * 1000).unwrap();
         let groups: Vec<_> = (0..6)
             .map(|i| cello.group(Class::ALL[i % 3], 1 + i as u32).unwrap())
             .collect();
@@ -123,6 +125,12 @@ proptest! {
                     }
                 }
                 9 if !flying.is_empty() => cello.give_back(flying.swap_remove(pick(flying.len()))),
+                10 if queued.len() > 1 => {
+                    let into = *queued.iter().nth(pick(queued.len())).unwrap();
+                    let gone = *queued.iter().find(|id| **id != into).unwrap();
+                    queued.remove(&gone);
+                    cello.merged(into, gone, now_ns);
+                }
                 _ => (),
             }
             prop_assert!(flying.len() <= in_flight as usize);
@@ -143,6 +151,7 @@ proptest! {
     fn deadline_order(requests in prop::collection::vec((0u64..1 << 20, 0u64..20), 2..100)) {
         let mut cello = Cello::new(Shape::FLAT.sectors, false);
         cello.set_round(*ROUNDS_NS.end()).unwrap();
+        cello.set_in_flight(1).unwrap();
         let group = cello.group(Class::Realtime, 100).unwrap();
         let mut asked = BTreeMap::new();
         for (sector, deadline) in requests {
@@ -357,6 +366,7 @@ fn streams_are_in_time() {
 /// wants throughput and two interactive ones are served.
 fn order_with_slack(deadline_us: u64) -> String {
     let mut cello = Cello::new(Shape::FLAT.sectors, false);
+    cello.set_in_flight(1).unwrap();
     let interactive = cello.group(Class::Interactive, 100).unwrap();
     let realtime = cello.group(Class::Realtime, 100).unwrap();
     let throughput = cello.group(Class::Throughput, 100).unwrap();
@@ -402,8 +412,54 @@ fn refusals() {
     assert!(cello.set_weights([1, 10_001, 1]).is_err());
     assert!(cello.set_round(ROUNDS_NS.start() - 1).is_err());
     assert!(cello.set_round(ROUNDS_NS.end() + 1).is_err());
+    for (requests, ns, deadline_ns) in [(0, 999, 999_999), (1025, 10_000_000_001, 49_152_000_001)] {
+        assert!(cello.set_in_flight(requests).is_err());
+        assert!(cello.set_in_flight_time(ns).is_err());
+        assert!(cello.set_deadline(deadline_ns).is_err());
+    }
+    assert_eq!(
+        cello.deadline(None, 7),
+        100_000_007,
+        "what is usual is as it was"
+    );
     assert!(cello.group(Class::Realtime, 0).is_err());
     assert!(cello.group(Class::Realtime, 10_001).is_err());
     let group = cello.group(Class::Realtime, 1).unwrap();
     assert!(cello.set_group_weight(group, 0).is_err());
+}
+
+/// Whose word counts: the request's, its cgroup's, its process's. A cgroup's class leaves the
+/// process its deadline. Hints of others say nothing.
+#[test]
+fn whose_class() {
+    const NONE: u32 = 3;
+    // In words: ours, the request's own, the class, the fifth step of deadlines (2 ms).
+    let hint = |own: bool, class: u32| 1 << 9 | u32::from(own) << 8 | class << 6 | 5;
+    let in_time = Some(2_000_000);
+    for class in 0..=NONE {
+        for cgroup in 0..=NONE {
+            let own = asked(hint(true, class), cgroup);
+            assert_eq!(own, (class, in_time), "its own");
+            let process = if cgroup == NONE { class } else { cgroup };
+            let found = asked(hint(false, class), cgroup);
+            assert_eq!(found, (process, in_time), "its process's");
+            for other in [0, 1, 7, 1 << 8 | class << 6] {
+                assert_eq!(
+                    asked(other, cgroup),
+                    (cgroup, None),
+                    "none, or a foreign one"
+                );
+            }
+        }
+    }
+}
+
+/// Who names no deadline has the disk's.
+#[test]
+fn usual_deadlines() {
+    let mut cello = Cello::new(1 << 20, true);
+    assert_eq!(cello.deadline(Some(3_000_000), 40), 3_000_040);
+    assert_eq!(cello.deadline(None, 40), 100_000_040);
+    cello.set_deadline(5_000_000).unwrap();
+    assert_eq!(cello.deadline(None, 40), 5_000_040);
 }

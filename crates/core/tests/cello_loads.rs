@@ -119,7 +119,7 @@ fn beside_very_many() {
     {
         for (class, in_flight) in [(Class::Throughput, 1), (Class::Interactive, 8)] {
             let mut world = World::new(shape(true), [1, 1, 1], 100_000_000, 3);
-            world.cello.set_in_flight(in_flight);
+            world.cello.set_in_flight(in_flight).unwrap();
             let few = world.client(class, weights.0, 12, 8);
             let many = world.client(class, weights.1, 512, sectors);
             world.clients[many].sequential = sequential;
@@ -175,12 +175,14 @@ proptest! {
         weights in prop::array::uniform3(0u32..=8),
         round_ms in 1u64..=2000,
         in_flight in 1u32..=32,
+        in_flight_ms in 1u64..=100,
         loads in prop::collection::vec(load(), 1..8),
         seed: u64,
     ) {
         prop_assume!(weights.iter().any(|w| *w > 0));
         let mut world = world(turning, weights, round_ms, seed, &loads);
-        world.cello.set_in_flight(in_flight);
+        world.cello.set_in_flight(in_flight).unwrap();
+        world.cello.set_in_flight_time(in_flight_ms * 1_000_000).unwrap();
         world.begin();
         while world.now_ns < 20 * SECOND {
             disturb(&mut world);

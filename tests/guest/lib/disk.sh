@@ -23,7 +23,7 @@ scheduler() {
 disk_state() {
 	grep -so '\[.*\]' /sys/block/*/queue/scheduler
 	grep -s . /sys/block/*/queue/{nr_requests,wbt_lat_usec} \
-		/sys/block/*/queue/iosched/{round_us,weight_*,in_flight,deadline_ms,read_expire} /run/qlinux/disk/*
+		/sys/block/*/queue/iosched/{round_us,weight_*,in_flight,in_flight_us,deadline_ms,read_expire} /run/qlinux/disk/*
 	grep -rs . $CG --include=io.cello.class --include=io.cello.weight --include=cgroup.subtree_control | LC_ALL=C sort
 }
 

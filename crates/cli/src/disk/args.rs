@@ -3,7 +3,7 @@
 
 use crate::args::seconds;
 use clap::{Args, Subcommand, ValueHint};
-use qlinux::disk::{Class, Deadline, InFlight, Refusal, Round, Settings, Weight};
+use qlinux::disk::{Class, Deadline, InFlight, InFlightTime, Refusal, Round, Settings, Weight};
 use qlinux::ClassPath;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -31,6 +31,9 @@ pub struct Attributes {
     /// Requests that the disk has at a time: 1 to 1024 [default: 1 where it turns, else 8]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     pub in_flight: Option<InFlight>,
+    /// Time that those may take before the disk gets a further one: 1us to 10s [default: 10s where it turns, else 2ms]
+    #[arg(long, value_name = "TIME")]
+    pub in_flight_time: Option<InFlightTime>,
 }
 
 fn class_weight(text: &str) -> Result<(Class, Weight), String> {
@@ -59,6 +62,7 @@ impl Attributes {
             round: self.round,
             weights,
             in_flight: self.in_flight,
+            in_flight_time: self.in_flight_time,
             deadline: self.deadline,
         })
     }
@@ -166,7 +170,7 @@ Examples:
 
 In every round each class gets its share of the disk's time, seeks included, in proportion to its weight; what it leaves goes to
 the others. A class of weight 0 gets only what the others leave. Requests of no class are not delayed. With few requests
-at a time classes are kept apart best; a disk without moving parts serves several at once. If the kernel module cello is not
+at a time classes are kept apart best; a disk without moving parts serves several at once, long ones fewer. If the kernel module cello is not
 there, the error tells what to install; so does `qlinux check`.";
 
 const SET_HELP: &str = "\

@@ -4,7 +4,7 @@
 use super::args::ShowDisk;
 use crate::table::columns;
 use crate::{print, print_json, Outcome};
-use qlinux::disk::{self, Class, Counts, Disk, Group, Row, Shown, State, Status};
+use qlinux::disk::{self, Attributes, Class, Counts, Disk, Group, Row, Shown, State, Status};
 use qlinux::reserve::shown as time;
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn text(shown: &Shown) -> String {
         "{}: rounds of {}, {} at a time, deadline {}\n",
         shown.device,
         time(a.round_us * 1000),
-        requests(a.in_flight.into()),
+        in_flight(a),
         time(a.deadline_ms * 1_000_000)
     );
     let since = match shown.interval_s {
@@ -64,6 +64,15 @@ fn text(shown: &Shown) -> String {
         text += &cgroups(&shown.cgroups);
     }
     text
+}
+
+/// How many requests the disk has, or how long ones.
+fn in_flight(a: &Attributes) -> String {
+    let requests = requests(a.in_flight.into());
+    match (a.in_flight, a.in_flight_us) {
+        (1, _) | (_, 10_000_000) => requests,
+        (_, us) => format!("{requests} or {}", time(us * 1000)),
+    }
 }
 
 fn requests(n: u64) -> String {
@@ -183,12 +192,13 @@ fn words(disk: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use qlinux::disk::{Attributes, ClassCounts};
+    use qlinux::disk::ClassCounts;
 
     const ATTRIBUTES: Attributes = Attributes {
         round_us: 100_000,
         weights: [300, 100, 100],
         in_flight: 1,
+        in_flight_us: 10_000_000,
         deadline_ms: 40,
     };
 

@@ -66,6 +66,7 @@ impl World {
         let mut cello = Cello::new(shape.sectors, shape.turn_ns > 0);
         cello.set_weights(weights).unwrap();
         cello.set_round(round_ns).unwrap();
+        cello.set_in_flight(1).unwrap();
         World {
             cello,
             disk: Disk::new(shape),

@@ -9,49 +9,64 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// Length of a round: 1 ms to 10 s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Round(u64);
+macro_rules! span {
+    ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(u64);
 
-impl Round {
-    /// In microseconds.
-    pub fn new(us: u64) -> Result<Round, Refusal> {
-        match us {
-            1_000..=10_000_000 => Ok(Round(us)),
-            _ => Err(Refusal::Round {
-                given: format!("{us}us"),
-            }),
+        impl $name {
+            /// In microseconds.
+            pub fn new(us: u64) -> Result<$name, Refusal> {
+                match us {
+                    $least..=$most => Ok($name(us)),
+                    _ => Err(Refusal::$name {
+                        given: format!("{us}us"),
+                    }),
+                }
+            }
+
+            /// In microseconds.
+            pub fn us(self) -> u64 {
+                self.0
+            }
         }
-    }
 
-    /// In microseconds.
-    pub fn us(self) -> u64 {
-        self.0
-    }
+        impl FromStr for $name {
+            type Err = Refusal;
+
+            fn from_str(text: &str) -> Result<$name, Refusal> {
+                let refuse = || Refusal::$name {
+                    given: text.escape_debug().to_string(),
+                };
+                $name::new(time(text.trim()).ok_or_else(refuse)? / 1000).map_err(|_| refuse())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&shown(self.0 * 1000))
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_u64(self.0)
+            }
+        }
+    };
 }
 
-impl FromStr for Round {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Round, Refusal> {
-        let refuse = || Refusal::Round {
-            given: text.escape_debug().to_string(),
-        };
-        Round::new(time(text.trim()).ok_or_else(refuse)? / 1000).map_err(|_| refuse())
-    }
-}
-
-impl fmt::Display for Round {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self.0 * 1000))
-    }
-}
-
-impl serde::Serialize for Round {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_u64(self.0)
-    }
-}
+span!(
+    /// Length of a round: 1 ms to 10 s.
+    Round,
+    1_000..=10_000_000
+);
+span!(
+    /// What the requests that the disk has may be estimated to take before it gets a further one: 1 µs to 10 s.
+    InFlightTime,
+    1..=10_000_000
+);
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal) => {
@@ -115,6 +130,8 @@ pub struct Settings {
     pub weights: [Option<Weight>; 3],
     /// Requests that the disk has at a time.
     pub in_flight: Option<InFlight>,
+    /// What those may be estimated to take before the disk gets a further one.
+    pub in_flight_time: Option<InFlightTime>,
     /// Of real-time requests without one of their own; in whole milliseconds, rounded down.
     pub deadline: Option<Deadline>,
 }
@@ -138,6 +155,8 @@ pub struct Attributes {
     pub weights: [u32; 3],
     /// Requests that the disk has at a time.
     pub in_flight: u32,
+    /// What those may be estimated to take before the disk gets a further one.
+    pub in_flight_us: u64,
     /// Of real-time requests without one of their own.
     pub deadline_ms: u64,
 }
@@ -203,6 +222,7 @@ impl Disk {
             round_us: self.number_of("round_us")?,
             weights,
             in_flight: self.number_of("in_flight")? as u32,
+            in_flight_us: self.number_of("in_flight_us")?,
             deadline_ms: self.number_of("deadline_ms")?,
         })
     }
@@ -252,6 +272,11 @@ impl Disk {
                 "in_flight",
                 settings.in_flight.map(|n| n.0.into()),
                 before.in_flight.into(),
+            ),
+            (
+                "in_flight_us",
+                settings.in_flight_time.map(InFlightTime::us),
+                before.in_flight_us,
             ),
             (
                 "deadline_ms",
@@ -304,6 +329,7 @@ mod tests {
             ("weight_throughput", "100"),
             ("weight_realtime", "100"),
             ("in_flight", "1"),
+            ("in_flight_us", "2000"),
             ("deadline_ms", "100"),
         ] {
             fs::write(disk.file(&attribute(name)), format!("{value}\n")).unwrap();
@@ -319,6 +345,13 @@ mod tests {
         }
         for wrong in ["", "100", "0s", "999us", "10.1s", "-1s", "1d", "nans"] {
             assert!(wrong.parse::<Round>().unwrap_err().is_usage(), "{wrong}");
+        }
+        for (text, us) in [("1us", 1), ("2ms", 2_000), ("10s", 10_000_000)] {
+            assert_eq!(text.parse::<InFlightTime>().unwrap().us(), us);
+        }
+        for wrong in ["", "2000", "0s", "999ns", "10.1s"] {
+            let refusal = wrong.parse::<InFlightTime>().unwrap_err();
+            assert!(refusal.is_usage(), "{wrong}");
         }
         assert_eq!("0".parse::<Weight>().unwrap().get(), 0);
         assert_eq!("10000".parse::<Weight>().unwrap().get(), 10_000);
@@ -338,6 +371,7 @@ mod tests {
             round: Some(Round(50_000)),
             weights: [Some(Weight(0)), None, Some(Weight(300))],
             in_flight: Some(InFlight(8)),
+            in_flight_time: Some("1.5ms".parse().unwrap()),
             deadline: Some("40.9ms".parse().unwrap()),
         };
         disk.set_attributes(&settings).unwrap();
@@ -345,6 +379,7 @@ mod tests {
             round_us: 50_000,
             weights: [0, 100, 300],
             in_flight: 8,
+            in_flight_us: 1_500,
             deadline_ms: 40,
         };
         assert_eq!(disk.attributes().unwrap(), expected);

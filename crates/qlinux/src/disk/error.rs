@@ -24,6 +24,8 @@ pub enum Refusal {
     Weight { given: String },
     #[error("number of requests in flight '{given}' is out of range: give a whole number from 1 to 1024")]
     InFlight { given: String },
+    #[error("time of requests in flight '{given}' is not valid: give a time from 1us to 10s, such as 2ms")]
+    InFlightTime { given: String },
     #[error("deadline '{given}' is not valid: give a time from 1ms to 49.152s, such as 40ms")]
     Deadline { given: String },
     #[error("a deadline is for requests of class realtime, not of {class}: leave it out")]
@@ -81,7 +83,11 @@ impl Refusal {
     pub fn errno(&self) -> Errno {
         use Refusal::*;
         match self {
-            Round { .. } | Weight { .. } | InFlight { .. } | Deadline { .. } => Errno::ERANGE,
+            Round { .. }
+            | Weight { .. }
+            | InFlight { .. }
+            | InFlightTime { .. }
+            | Deadline { .. } => Errno::ERANGE,
             Class { .. }
             | NoneOfThree
             | DeadlineOf { .. }
@@ -114,6 +120,7 @@ impl Refusal {
                 | Round { .. }
                 | Weight { .. }
                 | InFlight { .. }
+                | InFlightTime { .. }
                 | Deadline { .. }
                 | DeadlineOf { .. }
                 | NoWeight

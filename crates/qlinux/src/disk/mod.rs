@@ -16,7 +16,9 @@ mod note;
 mod show;
 mod up;
 
-pub use attribute::{Attributes, ClassCounts, Counts, InFlight, Round, Settings, Weight};
+pub use attribute::{
+    Attributes, ClassCounts, Counts, InFlight, InFlightTime, Round, Settings, Weight,
+};
 pub use device::Disk;
 pub use error::Refusal;
 pub use group::{effective, set as set_group, Charged, Group, OfGroup};

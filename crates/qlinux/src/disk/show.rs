@@ -126,6 +126,7 @@ mod tests {
             round_us: 1,
             weights: [100, 300, 0],
             in_flight: 1,
+            in_flight_us: 10_000_000,
             deadline_ms: 100,
         };
         let between = difference(&counts(9, [40, 70, 0]), &counts(4, [30, 40, 0]));
