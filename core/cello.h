@@ -314,13 +314,6 @@ CORE_FN bool cello_fits(struct cello *c, struct cello_link *at, const struct cel
 	       cello_at(at)->slack_ns == ~0ULL || cello_growth(c, at, r) <= cello_at(at)->slack_ns;
 }
 
-/* What is there begins just where the request before it ends: nothing comes between. */
-CORE_FN bool cello_continued(const struct cello *c, const struct cello_link *at)
-{
-	return at != &c->scheduled &&
-	       ((const struct cello_request *)at)->sector == cello_from(c, at);
-}
-
 /* From this place on: right behind the request that it continues, or none. */
 CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r,
 					   struct cello_link *l)
@@ -348,7 +341,7 @@ CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_re
 		u64 growth = cello_growth(c, l, r);
 
 		/* Of equal ones the last: who came first is served first. */
-		if (growth <= least && !cello_continued(c, l) && cello_fits(c, l, r)) {
+		if (growth <= least && cello_fits(c, l, r)) {
 			least = growth;
 			place = l;
 		}

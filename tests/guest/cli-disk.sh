@@ -248,7 +248,8 @@ equal down-all "$(no_files)" "$before"
 # Killed anywhere on its way, it leaves nothing that the next command does not clear.
 reached=0
 for ((i = 1; i <= $(times 25 250); i++)); do
-	{ timeout -s KILL "$(printf 0.%03d $((3 * i % 100)))" qlinux up disk $DEV; } >/dev/null 2>&1
+	# In the foreground, or it kills itself too and does not wait for what it killed.
+	{ timeout --foreground -s KILL "$(printf 0.%03d $((3 * i % 100)))" qlinux up disk $DEV; } >/dev/null 2>&1
 	if [[ $(scheduler) == cello ]]; then
 		reached=$((reached + 1))
 	else

@@ -284,3 +284,19 @@ fn merged_deadlines() {
         assert_eq!(queue.serve(9), expected);
     }
 }
+
+/// What continues is together for the sake of throughput, and does not keep an interactive request
+/// waiting.
+#[test]
+fn interactive_before_a_sequence() {
+    for turning in [false, true] {
+        let mut queue = Queue::new();
+        queue.cello = Cello::new(Shape::TURNING.sectors, turning);
+        queue.cello.set_in_flight(1).unwrap();
+        queue.groups = Class::ALL.map(|class| queue.cello.group(class, 100).unwrap());
+        queue.bulk(&[100_000, 100_008, 100_016, 100_024, 100_032]);
+        assert_eq!(queue.serve(2), [100_000, 100_008]);
+        queue.add(Class::Interactive, 7, 0);
+        assert_eq!(queue.serve(2), [7, 100_016], "turning: {turning}");
+    }
+}
