@@ -68,6 +68,9 @@ enum {
 	CELLO_FLIGHT_TURNING = 1,
 	CELLO_FLIGHT_FLAT = 8,
 	CELLO_FLIGHT_MAX = 1024,
+	/* However long they are: what is served, and what is next, or the disk would idle between.
+	 */
+	CELLO_FLIGHT_LEAST = 2,
 };
 
 #define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
@@ -77,7 +80,7 @@ enum {
 /* What requests at the disk are estimated to take before it has no further one: whoever comes now
  * waits for them, however urgent it is. */
 #define CELLO_FLIGHT_FLAT_NS 2000000ULL     /* 2 ms */
-#define CELLO_FLIGHT_MIN_NS  1000ULL        /* 1 us: one request at a time */
+#define CELLO_FLIGHT_MIN_NS  1000ULL        /* 1 us: two requests at a time */
 #define CELLO_FLIGHT_MAX_NS  10000000000ULL /* 10 s: as many as may be */
 
 /* After a real-time request comes, if nothing was said of it. */
@@ -724,7 +727,7 @@ CORE_FN int cello_set_in_flight(struct cello *c, u32 requests)
 	return 0;
 }
 
-/* What those may be estimated to take, in nanoseconds; one is always allowed. Returns 0 or
+/* What those may be estimated to take, in nanoseconds; two may always be there. Returns 0 or
  * -CORE_ERANGE. */
 CORE_FN int cello_set_in_flight_time(struct cello *c, u64 ns)
 {
@@ -824,7 +827,8 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 {
 	struct cello_request *r;
 
-	if (c->in_flight && (c->in_flight >= c->flight_max || c->flight_ns >= c->flight_max_ns))
+	if (c->in_flight >= c->flight_max ||
+	    (c->in_flight >= CELLO_FLIGHT_LEAST && c->flight_ns >= c->flight_max_ns))
 		return 0;
 	cello_fill(c, now_ns);
 	if (cello_empty(&c->scheduled))

@@ -15,22 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int failures;
-
-static void check(const char *name, bool good)
-{
-	if (good) {
-		printf("ok %s\n", name);
-		return;
-	}
-	failures++;
-	printf("not ok %s: errno %s, %s\n", name, strerrorname_np(errno), hsfq_errmsg());
-}
-
-static void refused(const char *name, int result, int error)
-{
-	check(name, result == -1 && errno == error && *hsfq_errmsg());
-}
+#include "check.h"
 
 static bool in_class(pid_t id, const char *path)
 {

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check.h"
+
 enum {
 	NOBODY = 65534,
 	PAYLOAD = 958, /* bytes; with UDP's, IP's and Ethernet's headers FRAME */
@@ -26,24 +28,8 @@ enum {
 	MANY_QUEUES = 100,
 };
 
-static int failures;
 static const char *dev, *peer;
 static int root;
-
-static void check(const char *name, bool good)
-{
-	if (good) {
-		printf("ok %s\n", name);
-		return;
-	}
-	failures++;
-	printf("not ok %s: errno %s, %s\n", name, strerrorname_np(errno), hsfq_errmsg());
-}
-
-static void refused(const char *name, int result, int error)
-{
-	check(name, result == -1 && errno == error && *hsfq_errmsg());
-}
 
 /* ---- looking ------------------------------------------------------------- */
 

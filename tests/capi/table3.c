@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check.h"
+
 enum {
 	NOBODY = 65534,
 	BLOCK = 4096,
@@ -34,25 +36,9 @@ enum {
 	BASE_BE = 2,
 };
 
-static int failures;
 static const char *dev;
 static char path[64];
 static char *block;
-
-static void check(const char *name, bool good)
-{
-	if (good) {
-		printf("ok %s\n", name);
-		return;
-	}
-	failures++;
-	printf("not ok %s: errno %s, %s\n", name, strerrorname_np(errno), hsfq_errmsg());
-}
-
-static void refused(const char *name, long result, int error)
-{
-	check(name, result == -1 && errno == error && *hsfq_errmsg());
-}
 
 static struct cello_status status(int class_id)
 {

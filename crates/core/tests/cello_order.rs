@@ -244,14 +244,14 @@ fn promises_that_can_be_kept() {
 }
 
 /// The disk has so many requests at a time, and no more than it is estimated to need some time
-/// for; one it always has.
+/// for; two it may always have, so that it does not idle between them.
 #[test]
 fn at_the_disk() {
     for (each_us, most_us, expected) in [
         (100, 2000, 8),
         (500, 2000, 4),
         (500, 1600, 4),
-        (3000, 2000, 1),
+        (3000, 2000, 2),
     ] {
         let mut queue = Queue::new();
         queue.learn(each_us);

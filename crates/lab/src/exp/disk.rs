@@ -4,6 +4,7 @@
 use super::{Compared, Lab};
 use crate::disk::{Area, Class, Disk, DiskScene, Fio, Model, Plan, Record};
 use crate::machine::{Session, Side};
+use crate::manifest::{Claim, Target};
 use crate::net::Span;
 use crate::sys;
 use crate::table::{Cell, Table};
@@ -326,6 +327,17 @@ pub fn table(sides: &Compared<Vec<Found>>, cases: &[Case]) -> Table {
         }
     }
     table
+}
+
+/// Of each case, that no share was off by more than `most` percent of the disk's time.
+pub fn errors(sides: &Compared<Vec<Found>>, cases: &[Case], most: f64) -> Vec<Claim> {
+    let claim = |(index, case): (usize, &Case)| {
+        let text = format!("{}: greatest error over 20 rounds", case.name);
+        sides.claim(&text, "% of the disk", Target::AtMost(most), |all| {
+            Some(all[index].error)
+        })
+    };
+    cases.iter().enumerate().map(claim).collect()
 }
 
 /// What all these experiments stand on, for their scale.

@@ -6,7 +6,6 @@ use super::{Experiment, Lab, Outcome};
 use crate::disk::{Class, Model, Plan};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::Side;
-use crate::manifest::Target;
 use anyhow::Result;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -71,15 +70,6 @@ fn run(lab: &Lab) -> Result<Outcome> {
     let mut cases: Vec<Case> = Model::ALL.into_iter().flat_map(of_model).collect();
     cases.retain(|case| lab.wants(&case.name));
     let sides = disk::measure_all(lab, &SIDES, &cases)?;
-    let mut claims = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
-        let text = format!("{}: greatest error over 20 rounds", case.name);
-        claims.push(
-            sides.claim(&text, "% of the disk", Target::AtMost(ERROR), |all| {
-                Some(all[index].error)
-            }),
-        );
-    }
     let series = sides.iter().map(|(side, all)| {
         let points = all.iter().map(|found: &Found| (0.0, found.error)).collect();
         Series::new(side.label(), side.colour(), side.dashed(), points)
@@ -98,7 +88,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
             shape: Shape::Bars(cases.iter().map(group).collect()),
             series: series.collect(),
         },
-        claims,
+        claims: disk::errors(&sides, &cases, ERROR),
         scale: format!(
             "Two to five cgroups in the throughput-intensive class, six clients each; beside an interactive class; and beside \
              one more of weight 1 with {MANY} requests at a time, more than the scheduler has tags for. {} s of virtual time \

@@ -382,6 +382,45 @@ impl<T> Compared<T> {
     }
 }
 
+/// Results of several ways to divide the whole machine, as far as they were run.
+pub struct Layouts<'a, L, T> {
+    /// All.
+    pub found: &'a [(L, T)],
+    /// QLinux's.
+    pub own: L,
+    /// The stock kernel's.
+    pub stock: L,
+    /// Another, and its name.
+    pub peer: (L, &'static str),
+}
+
+impl<L: Copy + PartialEq, T> Layouts<'_, L, T> {
+    /// What was found of one.
+    pub fn of(&self, layout: L) -> Option<&T> {
+        let all = self.found.iter();
+        all.filter(|(one, _)| *one == layout)
+            .map(|(_, found)| found)
+            .next()
+    }
+
+    /// A claim about QLinux's value, with the others' beside it.
+    pub fn claim(
+        &self,
+        text: &str,
+        unit: &str,
+        target: Target,
+        value: impl Fn(&T) -> Option<f64>,
+    ) -> Claim {
+        let of = |layout| self.of(layout).and_then(&value);
+        let claim = Claim::new(text, unit, target, of(self.own)).stock(of(self.stock));
+        let (peer, name) = self.peer;
+        match of(peer) {
+            Some(value) => claim.peer(name, value),
+            None => claim,
+        }
+    }
+}
+
 impl Side {
     /// What QLinux is compared with is drawn dashed.
     fn dashed(self) -> bool {

@@ -2,7 +2,7 @@
 //! QLinux, figure 11: a film from a disk over a link, with load on both.
 
 use super::stream::{self, Films, Streamed, ROUND};
-use super::{disk, Experiment, Lab, Outcome};
+use super::{disk, Experiment, Lab, Layouts, Outcome};
 use crate::disk::{Class, Disk, Fio, Model, Plan as DiskPlan};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
@@ -205,58 +205,38 @@ fn table(curves: &Curves) -> Table {
     table
 }
 
-/// A claim about QLinux's points, with the others' beside it.
-fn claim(
-    curves: &Curves,
-    text: &str,
-    unit: &str,
-    target: Target,
-    value: impl Fn(&[Point]) -> Option<f64>,
-) -> Claim {
-    let of = |layout| {
-        let curve = curves.iter().find(|(one, _)| *one == layout)?;
-        value(&curve.1)
-    };
-    let claim = Claim::new(text, unit, target, of(Layout::Qlinux)).stock(of(Layout::Plain));
-    match of(Layout::Peers) {
-        Some(value) => claim.peer(Layout::Peers.label(), value),
-        None => claim,
-    }
-}
-
 fn claims(curves: &Curves, last: u32) -> Vec<Claim> {
+    let layouts = Layouts {
+        found: curves,
+        own: Layout::Qlinux,
+        stock: Layout::Plain,
+        peer: (Layout::Peers, Layout::Peers.label()),
+    };
     let text = |what: &str| format!("{what} beside {last} IO_inf and {last} Net_inf");
     let none = Target::AtMost(0.0);
     let held = |of: fn(&Point) -> f64| {
-        move |points: &[Point]| Some(100.0 * of(points.last()?) / of(points.first()?))
+        move |points: &Vec<Point>| Some(100.0 * of(points.last()?) / of(points.first()?))
     };
     vec![
-        claim(curves, &text("packets lost"), "%", none, |points| {
+        layouts.claim(&text("packets lost"), "%", none, |points| {
             Some(points.last()?.lost)
         }),
-        claim(
-            curves,
-            &text("rounds not read in time"),
-            "%",
-            none,
-            |points| Some(points.last()?.read.missed),
-        ),
-        claim(
-            curves,
+        layouts.claim(&text("rounds not read in time"), "%", none, |points| {
+            Some(points.last()?.read.missed)
+        }),
+        layouts.claim(
             &text("packets no later than a round"),
             "%",
             Target::AtLeast(100.0),
             |points| Some(points.last()?.in_time),
         ),
-        claim(
-            curves,
+        layouts.claim(
             &text("bit rate, of alone,"),
             "%",
             Target::Within(99.0, 101.0),
             held(|p| p.mbit),
         ),
-        claim(
-            curves,
+        layouts.claim(
             &text("time between packets, of alone,"),
             "%",
             Target::Within(99.0, 101.0),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 12: web servers beside load on CPU and link, classes on both.
 
-use super::{Experiment, Lab, Outcome};
+use super::{Experiment, Lab, Layouts, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::{Claim, Target};
@@ -295,52 +295,32 @@ fn table(curves: &Curves) -> Table {
     table
 }
 
-/// A claim about QLinux's points, with the others' beside it.
-fn claim(
-    curves: &Curves,
-    text: &str,
-    unit: &str,
-    target: Target,
-    value: impl Fn(&[Point]) -> Option<f64>,
-) -> Claim {
-    let of = |layout| {
-        let curve = curves.iter().find(|(one, _)| *one == layout)?;
-        value(&curve.1)
-    };
-    let claim = Claim::new(text, unit, target, of(Layout::Qlinux)).stock(of(Layout::Plain));
-    match of(Layout::Htb) {
-        Some(htb) => claim.peer("cgroups and HTB", htb),
-        None => claim,
-    }
-}
-
 fn claims(curves: &Curves) -> Vec<Claim> {
+    let layouts = Layouts {
+        found: curves,
+        own: Layout::Qlinux,
+        stock: Layout::Plain,
+        peer: (Layout::Htb, "cgroups and HTB"),
+    };
     let mut claims = Vec::new();
     for (index, (path, ..)) in SITES.iter().enumerate() {
         let text = |what: &str| format!("{path}: {what} with {MOST} senders and busy programs");
         let held = Target::AtLeast(95.0);
-        claims.push(claim(
-            curves,
-            &text("throughput, of alone,"),
-            "%",
-            held,
-            |points| {
+        claims.push(
+            layouts.claim(&text("throughput, of alone,"), "%", held, |points| {
                 let [first, last] = [points.first()?, points.last()?].map(|p| p.sites[index].mbit);
                 Some(100.0 * last / first)
-            },
-        ));
+            }),
+        );
         let all = Target::AtLeast(100.0);
-        claims.push(claim(curves, &text("answered"), "%", all, |points| {
+        claims.push(layouts.claim(&text("answered"), "%", all, |points| {
             Some(100.0 * points.last()?.sites[index].answered)
         }));
         // What the stock kernel does to them is the paper's comparison.
-        let median = |points: &[Point]| Some(points.last()?.sites[index].quantile(0.5));
-        let plain = curves.iter().find(|(one, _)| *one == Layout::Plain);
-        let stock = plain
-            .and_then(|(_, points)| median(points))
-            .unwrap_or(100.0);
+        let median = |points: &Vec<Point>| Some(points.last()?.sites[index].quantile(0.5));
+        let stock = layouts.of(Layout::Plain).and_then(median).unwrap_or(100.0);
         let text = text("median response");
-        claims.push(claim(curves, &text, "ms", Target::AtMost(stock), median));
+        claims.push(layouts.claim(&text, "ms", Target::AtMost(stock), median));
     }
     claims
 }

@@ -6,7 +6,6 @@ use super::{Compared, Experiment, Lab, Outcome};
 use crate::disk::Model;
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::Side;
-use crate::manifest::Target;
 use anyhow::Result;
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -74,18 +73,9 @@ fn curves(sides: &Compared<Vec<Found>>, cases: &[Case]) -> Vec<Series> {
 fn run(lab: &Lab) -> Result<Outcome> {
     let cases = cases(lab);
     let sides = disk::measure_all(lab, &disk::ALL, &cases)?;
-    let mut claims = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
-        let text = format!("{}: greatest error over 20 rounds", case.name);
-        claims.push(
-            sides.claim(&text, "% of the disk", Target::AtMost(ERROR), |all| {
-                Some(all[index].error)
-            }),
-        );
-    }
     Ok(Outcome {
         table: disk::table(&sides, &cases),
-        claims,
+        claims: disk::errors(&sides, &cases, ERROR),
         figure: Figure {
             title: EXPERIMENT.title.into(),
             caption: format!("{}: {}", EXPERIMENT.source, EXPERIMENT.says),
