@@ -43,7 +43,7 @@ clients() { # clients SIZE: of their files
 		client c --rw=readwrite --bs=64k --end_fsync=1 --size="$1" &
 	}
 }
-storm() { # storm MODEL SIZE SWITCHES SEED
+storm() { # storm MODEL SIZE SWITCHES SEED: in the long run for five minutes at least
 	local served i
 	local -a programs
 	rm -f /tmp/stop
@@ -53,7 +53,7 @@ storm() { # storm MODEL SIZE SWITCHES SEED
 	mount -o discard /dev/testdisk0 /mnt
 	clients "$2"
 	mapfile -t programs < <(jobs -p)
-	served=$(python3 /usr/lib/qlinux/tests/guest/lib/disk-storm.py "$3" "$4" $CG/{a/in,b,c})
+	served=$(python3 /usr/lib/qlinux/tests/guest/lib/disk-storm.py "$3" "$(times 0 300)" "$4" $CG/{a/in,b,c})
 	equal "storm-$1" $? 0
 	echo "$served requests were served by Cello"
 	check "served-$1" test "$served" -gt 100

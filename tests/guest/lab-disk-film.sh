@@ -4,7 +4,6 @@
 # description: a film from a disk over a link loses nothing and is in time beside ten readers and ten senders
 # cpus: 1
 # minutes: 2
-# only: long
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --only 10 --out /tmp/results qlinux-11

@@ -4,7 +4,6 @@
 # description: cgroups of a class have its part of the disk by their weights, also beside one with 512 requests
 # cpus: 1
 # minutes: 2
-# only: long
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --only 512 --out /tmp/results disk-groups

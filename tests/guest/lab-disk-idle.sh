@@ -4,7 +4,6 @@
 # description: a disk is busy while any class has requests, and a class of weight 1 beside 1,000 is served
 # cpus: 1
 # minutes: 2
-# only: long
 set -euo pipefail
 
 qlinux lab run --here --side qlinux --only turning --out /tmp/results disk-idle

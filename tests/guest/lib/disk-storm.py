@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Changes all that can be changed of a disk, at random, while programs use it.
 
-disk-storm.py SWITCHES SEED CGROUP...
+disk-storm.py SWITCHES SECONDS SEED CGROUP...
 
-The disk testdisk0 gets another scheduler that often, and between two of those some other
+The disk testdisk0 gets another scheduler that often, or as often as it takes for so long if
+that is more, and between two of those some other
 changes: Cello's settings, classes and weights of the cgroups, the I/O priority of their
 threads, the cgroup they are in, the number of tags, the cache; and the disk now and then has no room for
 a request, which comes back to the scheduler.  Each change is done or refused
@@ -153,12 +154,14 @@ class Storm:
         for path in self.cgroups:
             read(f"{path}/io.stat")
 
-    def run(self, switches):
+    def run(self, switches, seconds):
         # The kernel is not to tell of each time that the cache is dropped.
         write("/proc/sys/vm/drop_caches", 4)
         edits = [self.setting] * 4 + [self.cgroup] * 2 + [self.priority] * 4
         edits += [self.move, self.come_and_go, self.tags, self.busy, self.cache, self.look]
-        for _ in range(switches):
+        end = time.monotonic() + seconds
+        while switches > 0 or time.monotonic() < end:
+            switches -= 1
             self.switch()
             for _ in range(self.dice.randrange(12)):
                 self.dice.choice(edits)()
@@ -166,10 +169,11 @@ class Storm:
 
 
 def main():
-    switches, seed, cgroups = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    switches, seconds, seed = (int(word) for word in sys.argv[1:4])
+    cgroups = sys.argv[4:]
     storm = Storm(seed, cgroups)
     try:
-        storm.run(switches)
+        storm.run(switches, seconds)
     except (Wrong, OSError) as error:
         print(error)
         return 1
