@@ -68,8 +68,7 @@ enum {
 	CELLO_FLIGHT_TURNING = 1,
 	CELLO_FLIGHT_FLAT = 8,
 	CELLO_FLIGHT_MAX = 1024,
-	/* However long they are: what is served, and what is next, or the disk would idle between.
-	 */
+	/* However long they are: one that is served, one that is next; else it idles between. */
 	CELLO_FLIGHT_LEAST = 2,
 };
 
@@ -933,14 +932,14 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 }
 
 /*
- * `gone` was merged into the request, which waits as it did: the earlier deadline of the two holds
- * for both.
+ * `gone`, of the same class, was merged into the request, which waits as it did: the earlier
+ * deadline of the two holds for both.
  */
 CORE_FN void cello_merged(struct cello *c, struct cello_request *r, struct cello_request *gone,
 			  u64 now_ns)
 {
 	cello_remove(c, gone);
-	if (r->deadline_ns <= gone->deadline_ns)
+	if (r->group->class_id != CELLO_REALTIME || r->deadline_ns <= gone->deadline_ns)
 		return;
 	/* It is placed anew. */
 	cello_remove(c, r);

@@ -303,7 +303,7 @@ impl Cello {
         unsafe { c::qcore_cello_grown(self.at(), r.0, sector, sectors) }
     }
 
-    /// `gone` was merged into the first, whose place is not known to be another yet.
+    /// `gone`, of the same class, was merged into the first; [`Cello::grown`] says where that lies now.
     pub fn merged(&mut self, r: RequestId, gone: RequestId, now_ns: u64) {
         assert!(r != gone && self.state[r.0 as usize] == State::Queued);
         self.leaves(gone, State::Queued);
