@@ -119,6 +119,8 @@ done
 # shellcheck disable=SC2086 # words
 kill $loads
 wait 2>/dev/null
+# What they had started last ends by itself.
+until grep -q 'populated 0' $CG/load/cgroup.events; do sleep 0.05; done
 check down qlinux down cpu
 check del-load qlinux class del /load
 equal pins "$(ls /sys/fs/bpf)" ''
