@@ -52,7 +52,8 @@ state() {
 	find $CG -type d | LC_ALL=C sort | while read -r directory; do
 		echo "$directory" "$(cat "$directory"/{cgroup.type,cpu.weight,cgroup.subtree_control} 2>/dev/null | tr '\n' ' ')"
 	done
-	qlinux class show 2>/dev/null | awk '{ print $1, $2, $3, $4 }' | sed 's/[0-9.]* *%//'
+	# Not what a class is entitled to: that depends on who is runnable at this moment.
+	qlinux class show 2>/dev/null | awk '{ print $1, $2, $3 }'
 }
 
 # refused NAME STATUS REGEX COMMAND...: it must fail with that status, say one
