@@ -163,8 +163,9 @@ static void enter_root(void)
 	mount_at("tmpfs", "rw", "/root.rw", 0, "size=75%,mode=755");
 	mkdir("/root.rw/upper", 0755);
 	mkdir("/root.rw/work", 0755);
+	/* The root serves all kernels; what belongs to this one came with it. */
 	mount_at("overlay", "root", "/root.new", 0,
-		 "lowerdir=/root.ro,upperdir=/root.rw/upper,workdir=/root.rw/work");
+		 "lowerdir=/kernel:/root.ro,upperdir=/root.rw/upper,workdir=/root.rw/work");
 	if (mount("/dev", "/root.new/dev", NULL, MS_MOVE, NULL) ||
 	    mount("/proc", "/root.new/proc", NULL, MS_MOVE, NULL) ||
 	    mount("/sys", "/root.new/sys", NULL, MS_MOVE, NULL))
