@@ -188,10 +188,10 @@ newest_clang() {
 	"$(printf '%s\n' /usr/bin/clang-[0-9]* | grep -E -e '-[0-9]+$' | sort -V | tail -n 1)" "$@"
 }
 
-# linux-bpf-dev when it was built from the same source, else the kernel's own type information.
+# linux-bpf-dev when it was built from the same source and configuration, else the kernel's own type information.
 make_vmlinux_h() { # make_vmlinux_h VERSION TO
 	local offered=''
-	! $online || offered=$(apt-cache madison linux-bpf-dev)
+	! $online || [[ -f $tmp/kernel/vmlinux ]] || offered=$(apt-cache madison linux-bpf-dev)
 	if grep -qF " $1 " <<<"$offered"; then
 		download "$tmp/bpf-dev" "linux-bpf-dev=$1"
 		unpack "$tmp/bpf-dev" "$tmp/bpf-dev"
@@ -199,7 +199,9 @@ make_vmlinux_h() { # make_vmlinux_h VERSION TO
 		cp -p "$(find "$tmp/bpf-dev" -name vmlinux.h | sed -n 1p)" "$2"
 		return
 	fi
-	objcopy --dump-section .BTF="$tmp/tools/btf" "$tmp/image/vmlinuz" /dev/null
+	local elf=$tmp/image/vmlinuz
+	[[ ! -f $tmp/kernel/vmlinux ]] || elf=$tmp/kernel/vmlinux
+	objcopy --dump-section .BTF="$tmp/tools/btf" "$elf" /dev/null
 	guest_bpftool btf dump file /btf format c >"$2"
 	rm "$tmp/tools/btf"
 }

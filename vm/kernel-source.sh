@@ -47,7 +47,7 @@ compile_source() { # compile_source ROOT
 }
 
 make_from_source() { # make_from_source NAME KEPT
-	local minor=${1%-scx} root=$tmp/source-root out=$tmp/source-root/out release
+	local minor=${1%-scx} root=$tmp/source-root
 	progress "fetching the source of $minor and what builds it (two minutes)"
 	mmdebstrap --quiet --mode=root --variant=apt --format=directory \
 		--aptopt='APT::Install-Recommends "false"' --aptopt='APT::Sandbox::User "root"' \
@@ -56,7 +56,7 @@ make_from_source() { # make_from_source NAME KEPT
 		refuse "the root that builds kernels could not be made, see $apt/source.log: check the network and /etc/apt, then run it again"
 	unpack_source "$minor" "$root/src"
 	cp "$here/kernel-$1.config" "$root/src/kernel/configs/qlinux.config"
-	progress "building kernel $1 (14 minutes of one processor)"
+	progress "building kernel $1 (a quarter of an hour of one processor)"
 	compile_source "$root"
 	keep_built "$root" "$2" "$tmp/source/version"
 	rm -rf "$root"
@@ -90,4 +90,5 @@ build_from_source() { # build_from_source NAME
 	mkdir -p "$tmp/kernel/usr"
 	cp -r "$kept/boot" "$tmp/kernel/"
 	cp -r "$kept/usr/lib" "$tmp/kernel/usr/"
+	ln -s "$kept/build/vmlinux" "$tmp/kernel/vmlinux"
 }

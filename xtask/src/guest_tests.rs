@@ -184,7 +184,8 @@ impl Run {
     }
 
     fn needs_modules(&self) -> bool {
-        self.kernel.is_some() && self.script.kernels.iter().any(|kind| kind == DISK)
+        let mut kinds = self.script.kernels.iter().chain(&self.script.kernels_long);
+        self.kernel.is_some() && kinds.any(|kind| kind == DISK)
     }
 
     fn seconds(&self, last: &BTreeMap<String, f64>) -> f64 {
