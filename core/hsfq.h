@@ -672,7 +672,7 @@ CORE_FN int hsfq_set_weight(hsfq_tree_t *t, u32 n, u32 weight)
 		return 0;
 	hsfq_settle(t);
 	p = &t->node[h->parent];
-	sfq_reweight(&p->clock, &h->flow, h->weight, weight);
+	sfq_reweight(&p->clock, &h->flow, h->weight, weight, !(h->flags & HSFQ_RUNNABLE));
 	if (h->flags & HSFQ_RUNNABLE)
 		p->weights += weight - h->weight;
 	h->weight = weight;
