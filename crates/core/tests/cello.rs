@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use qlinux_core::cello::{asked, Cello, Class, Request, ROUNDS_NS};
 use qlinux_core::disk::Shape;
+use qlinux_properties::cases;
 use std::collections::{BTreeMap, BTreeSet};
 use world::{shape, World, SECOND};
 
@@ -12,7 +13,7 @@ use world::{shape, World, SECOND};
 mod world;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(30))]
 
     /// Backlogged classes get the disk's time by their weights, within 2 % over 20 rounds, whatever
     /// their requests' sizes.

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use qlinux_core::room::{slot, Room, SLOTS};
+use qlinux_properties::cases;
 use std::collections::BTreeMap;
 
 /// Tags as the block layer has them: a request takes the first that is free, of those it may have.
@@ -77,6 +78,8 @@ fn slots_are_spread() {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     /// Whatever was asked before: a group that holds nothing gets a tag while the greedy ones hold
     /// their part or more each; when all have given back, everything is as at first.
     #[test]

@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::engine::Engine;
 use qlinux_core::{Error, NodeId, Policy, Thread, Tree, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX};
+use qlinux_properties::cases;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -223,7 +224,7 @@ fn vtime() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn core_and_model_agree(vtime in vtime(), ops in vec(op(), 1..200)) {
@@ -354,7 +355,7 @@ fn charged_later(path: &[(u32, bool)], quanta: &[(u64, bool)], at: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn service_of_a_lone_leaf_is_charged_later_and_exactly(
