@@ -76,7 +76,7 @@ struct sfq_flow {
 struct sfq_clock {
 	u64 vtime;      /* v(t) */
 	u64 max_finish; /* greatest finish tag served: v(t) when idle */
-	u64 arrival;    /* least start tag that the last flow to arrive could have, or 1/8 before v(t) */
+	u64 arrival;    /* least start tag of the last flow to arrive, or 1/8 before v(t) */
 	u32 epoch;      /* eighths of the tag circle v(t) has passed */
 	u32 pad;
 };

@@ -309,7 +309,7 @@ fn an_arrival_long_ago_does_not_look_recent() {
     }
     pair.update(late, 0).unwrap();
     let [v, start] = [pair.vtime(NodeId::ROOT), pair.start_tag(late)].map(Result::unwrap);
-    assert_eq!(v.wrapping_sub(start), 50 * MS << 10);
+    assert_eq!(v.wrapping_sub(start), (50 * MS) << 10);
 }
 
 /// What a lone leaf was served is charged when a second leaf wants service, to the
