@@ -9,11 +9,12 @@ mod table;
 mod types;
 
 pub use table::{GROUPS, IDLE, IDLE_AT_START, LIMITS, TIMERS};
-pub use types::Ask;
+pub use types::{Ask, VMLINUX};
 
 use crate::check::Resource;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::OnceLock;
 use table::{Feature, ALL};
 use types::{Answer, Types};
 
@@ -47,14 +48,6 @@ pub struct Holds {
     pub limits: bool,
     /// `cpu.idle`.
     pub idle: bool,
-}
-
-impl Holds {
-    /// The stock scheduler holds both.
-    pub const ALL: Holds = Holds {
-        limits: true,
-        idle: true,
-    };
 }
 
 /// A kernel's own account of itself.
@@ -100,15 +93,18 @@ impl Features {
             .flat_map(|f| f.stand_in.iter().copied().flatten());
         let asked = ALL.iter().flat_map(|f| f.is).chain(alternatives);
         let asked = asked.chain(OPTIONS.iter().map(|(_, ask)| ask)).copied();
-        Features {
+        let mut features = Features {
             types: Types::read(root, asked),
             timers,
-        }
+        };
+        features.timers &= features.option("CONFIG_PREEMPT_RT") != Some(true);
+        features
     }
 
-    /// Of the running kernel.
-    pub fn here() -> Features {
-        Features::probe(Path::new("/"), !crate::check::preempt_rt())
+    /// Of the running kernel, which is asked once.
+    pub fn here() -> &'static Features {
+        static HERE: OnceLock<Features> = OnceLock::new();
+        HERE.get_or_init(|| Features::probe(Path::new("/"), !crate::check::preempt_rt()))
     }
 
     /// Can the kernel's type information be read?
@@ -143,7 +139,19 @@ impl Features {
 
     /// What classes can be held to while H-SFQ is up.
     pub fn holds(&self) -> Holds {
-        let all = self.lacking();
+        Holds::of(&self.lacking())
+    }
+}
+
+impl Holds {
+    /// The stock scheduler holds both.
+    pub const ALL: Holds = Holds {
+        limits: true,
+        idle: true,
+    };
+
+    /// Of a kernel that lacks these.
+    pub fn of(all: &[Lack]) -> Holds {
         let lacks = |name| all.iter().any(|lack| lack.name == name);
         Holds {
             limits: !lacks(LIMITS) && !lacks(TIMERS),
