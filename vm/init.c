@@ -8,7 +8,8 @@
  *   2. stop: here vm/run saves the machine once, and every run goes on from here;
  *   3. unpack the files of this run from the mailbox, a second persistent
  *      memory, and start the program named on the host;
- *   4. pass its output on, byte for byte, until it ends;
+ *   4. pass its output on, byte for byte, until it ends; if it was only to
+ *      prepare the machine, go back to 2;
  *   5. leave /out in the mailbox, hand over the kernel log and the exit status,
  *      stop the machine.
  *
@@ -54,8 +55,9 @@ enum port {
 	PORT_PAUSE = 0x505,  /* any byte halts it until vm/run has saved it */
 };
 
-#define MAILBOX  "/dev/pmem1" /* a tar archive of the run's files; later, of /out */
-#define RUN_DIR  "/.run"      /* vm/run's own among those files */
+#define MAILBOX  "/dev/pmem1"       /* a tar archive of the run's files; later, of /out */
+#define RUN_DIR  "/.run"            /* vm/run's own among those files */
+#define PREPARE  RUN_DIR "/prepare" /* is there: more is to come after this program */
 #define MAX_ARGS 256
 
 static void port_write(enum port port, const void *data, size_t len)
@@ -163,8 +165,9 @@ static void enter_root(void)
 	mount_at("tmpfs", "rw", "/root.rw", 0, "size=75%,mode=755");
 	mkdir("/root.rw/upper", 0755);
 	mkdir("/root.rw/work", 0755);
+	/* The root serves all kernels; what belongs to this one came with it. */
 	mount_at("overlay", "root", "/root.new", 0,
-		 "lowerdir=/root.ro,upperdir=/root.rw/upper,workdir=/root.rw/work");
+		 "lowerdir=/kernel:/root.ro,upperdir=/root.rw/upper,workdir=/root.rw/work");
 	if (mount("/dev", "/root.new/dev", NULL, MS_MOVE, NULL) ||
 	    mount("/proc", "/root.new/proc", NULL, MS_MOVE, NULL) ||
 	    mount("/sys", "/root.new/sys", NULL, MS_MOVE, NULL))
@@ -332,6 +335,18 @@ static int relay(pid_t program, int signals, int out, int err)
 	}
 }
 
+/* Runs what the mailbox named and returns its status. */
+static int run_program(int signals)
+{
+	int out, err, status;
+	pid_t pid = start_program(&out, &err);
+
+	status = relay(pid, signals, out, err);
+	close(out);
+	close(err);
+	return status;
+}
+
 static bool has_entries(const char *path)
 {
 	DIR *dir = opendir(path);
@@ -412,9 +427,9 @@ static void set_environment(void)
 int main(void)
 {
 	struct sched_param priority = {.sched_priority = 50};
-	int signals, out, err, status;
+	int signals, status;
 	sigset_t set;
-	pid_t pid;
+	bool more;
 
 	if (ioperm(PORT_STDOUT, PORT_LOG - PORT_STDOUT + 1, 1) ||
 	    ioperm(PORT_EXIT, PORT_PAUSE - PORT_EXIT + 1, 1))
@@ -430,13 +445,15 @@ int main(void)
 	/* The program must not inherit the priority: SCHED_RESET_ON_FORK. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
 		die("sched_setscheduler");
-	outb(1, PORT_PAUSE);
-	receive_files();
 	signals = signalfd(-1, &set, SFD_CLOEXEC);
 	if (signals < 0)
 		die("signalfd");
-	pid = start_program(&out, &err);
-	status = relay(pid, signals, out, err);
+	do {
+		outb(1, PORT_PAUSE);
+		receive_files();
+		more = !unlink(PREPARE);
+		status = run_program(signals);
+	} while (more && !status);
 	send_out();
 	send_kernel_log();
 	port_printf(PORT_CONTROL, "exit %d\n", status);

@@ -19,7 +19,7 @@ static void eject(const char *what)
  * processor that is enough: whoever else takes the lock has them off, too. */
 static __always_inline bool lock_tree(void)
 {
-	if (nr_cpus == 1 || !bpf_res_spin_lock(&tree_lock))
+	if (nr_cpus == 1 || lock_take(&tree_lock, &tree_lock_plain))
 		return true;
 	eject("the tree's lock could not be taken");
 	return false;
@@ -28,7 +28,18 @@ static __always_inline bool lock_tree(void)
 static __always_inline void unlock_tree(void)
 {
 	if (nr_cpus > 1)
-		bpf_res_spin_unlock(&tree_lock);
+		lock_leave(&tree_lock, &tree_lock_plain);
+}
+
+/* Where interrupts may be on. A call from user space that fails may be tried again. */
+static __always_inline bool lock_tree_irq(unsigned long *flags)
+{
+	return lock_take_irq(&tree_lock, &tree_lock_plain, flags);
+}
+
+static __always_inline void unlock_tree_irq(unsigned long *flags)
+{
+	lock_leave_irq(&tree_lock, &tree_lock_plain, flags);
 }
 
 static __noinline struct thread __arena *thread_stored(struct task_struct *p)
@@ -92,7 +103,7 @@ static void trace(u32 kind, struct hsfq_trace_record *r)
 {
 	u64 flags = leaving() ? BPF_RB_NO_WAKEUP : 0;
 
-	r->time_ns = scx_bpf_now();
+	r->time_ns = clock_now();
 	r->cpu = bpf_get_smp_processor_id();
 	r->kind = kind;
 	if (bpf_ringbuf_output(&hsfq_trace, r, sizeof(*r), flags))

@@ -82,12 +82,12 @@ static int root_init(u64 id)
 	bool made;
 	int err;
 
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return -EINVAL;
 	made = hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
 	       hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
 	leaf_cgroup[ROOT_LEAF] = leaf_cgroup[KERNEL_LEAF] = id;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	if (!made)
 		return -EINVAL;
 	make_waits(ROOT_LEAF);
@@ -102,8 +102,9 @@ s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *a
 	u64 id = cgrp->kn->id, up = parent_id(cgrp);
 	struct cgroup_nodes n = {}, *parent;
 	unsigned long flags;
-	u64 now = scx_bpf_now();
-	bool made;
+	struct cgroup_limit limit = cgroup_limit_of(args);
+	u64 now = clock_now();
+	bool made, idle = cgroup_idle_of(args);
 	s32 err;
 
 	if (!up)
@@ -111,17 +112,17 @@ s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *a
 	parent = bpf_map_lookup_elem(&cgroups, &up);
 	if (!parent)
 		return -ENOENT;
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return -EINVAL;
 	made = !parent->shared && make_nodes(parent->node, args->weight, &n);
 	if (made) {
 		leaf_cgroup[n.leaf % HSFQ_NODES] = id;
 		n.weight = args->weight;
-		if (args->sched_idle)
+		if (idle)
 			idle_set(&tree, n.node, true, n.weight);
-		set_limit(n.node, args->bw_period_us, args->bw_quota_us, args->bw_burst_us, now);
+		set_limit(n.node, limit.period_us, limit.quota_us, limit.burst_us, now);
 	}
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 
 	if (made) {
 		make_waits(n.leaf);
@@ -146,10 +147,10 @@ void BPF_PROG(op_cgroup_exit, struct cgroup *cgrp)
 
 	if (!n)
 		return;
-	if (!n->shared && n->node != HSFQ_ROOT && !bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
+	if (!n->shared && n->node != HSFQ_ROOT && lock_tree_irq(&flags)) {
 		hsfq_retire(&tree, n->leaf);
 		hsfq_retire(&tree, n->node);
-		bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+		unlock_tree_irq(&flags);
 	}
 	bpf_map_delete_elem(&cgroups, &id);
 }
@@ -176,7 +177,7 @@ void BPF_PROG(op_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	struct hsfq_trace_record r = {};
 	unsigned long flags;
 
-	if (!n || n->shared || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!n || n->shared || !lock_tree_irq(&flags))
 		return;
 	n->weight = weight;
 	if (!(tree.node[n->node].flags & HSFQ_IDLE))
@@ -184,7 +185,7 @@ void BPF_PROG(op_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	r.node = n->node;
 	r.leaf = n->leaf;
 	r.weight = tree.node[n->node].weight;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
 }
@@ -197,13 +198,13 @@ void BPF_PROG(op_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 	struct hsfq_trace_record r = {};
 	unsigned long flags;
 
-	if (!n || n->shared || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!n || n->shared || !lock_tree_irq(&flags))
 		return;
 	idle_set(&tree, n->node, idle, n->weight);
 	r.node = n->node;
 	r.leaf = n->leaf;
 	r.weight = tree.node[n->node].weight;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
 }

@@ -8,14 +8,15 @@
 SEC("syscall")
 int hsfq_ctl_class(struct hsfq_ctl_class *c)
 {
+	u64 id = c->cgroup_id; /* 7.1 takes it where it is */
 	struct cgroup_nodes *n;
 	unsigned long flags;
 	hsfq_node_t *node, *leaf;
 
-	n = bpf_map_lookup_elem(&cgroups, &c->cgroup_id);
+	n = bpf_map_lookup_elem(&cgroups, &id);
 	if (!n)
 		return -ENOENT;
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return -EBUSY;
 	hsfq_settle(&tree);
 	node = &tree.node[n->node];
@@ -37,18 +38,17 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 	c->throttled = node->flags & HSFQ_LIMITED ? tree.budget[n->node].times : 0;
 	c->throttled_ns = node->flags & HSFQ_LIMITED ? tree.budget[n->node].held_ns : 0;
 	c->children = node->children - (n->node == HSFQ_ROOT ? 2 : 1);
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	c->shared = n->shared;
 	return 0;
 }
 
 _Static_assert(HSFQ_WAITS == WAITS_BUCKETS, "a record holds a histogram");
 
-static void fill_record(struct hsfq_class_record *r, u32 leaf)
+static __always_inline void fill_record(struct hsfq_class_record *r, u32 leaf)
 {
-	hsfq_node_t *l = &tree.node[leaf], *node = &tree.node[l->parent];
-	struct waits __arena *waits = leaf_waits[leaf];
-	u32 i;
+	hsfq_node_t *l = ARENA_AT(tree.node, leaf), *node = ARENA_AT(tree.node, l->parent);
+	struct waits __arena *waits = leaf_waits[leaf] ?: &no_counts;
 
 	r->cgroup_id = leaf_cgroup[leaf];
 	r->served_ns = node->served_ns;
@@ -62,56 +62,69 @@ static void fill_record(struct hsfq_class_record *r, u32 leaf)
 	r->policy = l->policy;
 	r->threads = l->threads;
 	r->runnable = l->runnable;
-	for (i = 0; waits && i < HSFQ_WAITS && can_loop; i++) {
-		u32 at = INDEX(i, HSFQ_WAITS);
+	CONTEXT_COPY(u64, r->waits, (u64 __arena *)waits->count, sizeof(r->waits));
+}
 
-		r->waits[at] = waits->count[at];
+/* The next leaf from c->from on; HSFQ_NIL: there is none. That is counted in the context,
+ * where the verifier does not follow each value. */
+static __noinline u32 next_leaf(struct hsfq_ctl_tree *c)
+{
+	u32 leaf, used = HSFQ_USED | HSFQ_LEAF;
+	volatile u32 *from = &c->from;
+
+	while ((leaf = *from) < tree.unused && leaf < HSFQ_NODES && can_loop) {
+		*from = leaf + 1;
+		if ((ARENA_AT(tree.node, leaf)->flags & used) == used)
+			return leaf;
 	}
+	return HSFQ_NIL;
 }
 
 SEC("syscall")
 int hsfq_ctl_tree(struct hsfq_ctl_tree *c)
 {
 	struct thread __arena *th = thread_of(bpf_get_current_task_btf());
-	/* In memory, where the verifier does not follow each value. */
-	volatile u32 *count = &c->count;
-	u32 leaf, used = HSFQ_USED | HSFQ_LEAF;
 	unsigned long flags;
+	u32 leaf, i;
 
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return -EBUSY;
 	hsfq_settle(&tree);
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	c->time_ns = bpf_ktime_get_ns();
 	c->caller = th ? th->leaf : 0;
-	*count = 0;
-	for (leaf = c->from; leaf < tree.unused && leaf < HSFQ_NODES && can_loop; leaf++) {
-		if ((tree.node[leaf].flags & used) != used)
-			continue;
-		fill_record(&c->record[INDEX(*count, HSFQ_TREE_CLASSES)], leaf);
-		++*count;
+	c->count = 0;
+#pragma unroll
+	for (i = 0; i < HSFQ_TREE_CLASSES; i++) {
+		leaf = next_leaf(c);
+		if (!leaf)
+			break;
+		barrier_var(c); /* a record's own address would be no constant offset */
+		fill_record(&c->record[i], leaf);
+		c->count = i + 1;
 	}
-	c->from = leaf < tree.unused ? leaf : 0;
+	if (c->from >= tree.unused)
+		c->from = 0;
 	return 0;
 }
 
 SEC("syscall")
 int hsfq_ctl_policy(struct hsfq_ctl_policy *c)
 {
+	u64 now = clock_now(), id = c->cgroup_id;
 	struct cgroup_nodes *n;
-	u64 now = scx_bpf_now();
 	unsigned long flags;
 	int err;
 
-	n = bpf_map_lookup_elem(&cgroups, &c->cgroup_id);
+	n = bpf_map_lookup_elem(&cgroups, &id);
 	if (!n)
 		return -ENOENT;
 	if (n->shared)
 		return -EBUSY;
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return -EBUSY;
 	err = leaf_set_policy(&tree, n->leaf, c->policy, now);
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	return err;
 }
 
@@ -144,8 +157,8 @@ static void move_in_queue(u32 leaf, s32 tid, u64 key)
 	bpf_for_each (scx_dsq, p, leaf, 0) {
 		if (p->pid != tid)
 			continue;
-		scx_bpf_dsq_move_set_vtime(THIS_ITER, key);
-		scx_bpf_dsq_move_vtime(THIS_ITER, p, leaf, 0);
+		dsq_move_set_vtime(THIS_ITER, key);
+		dsq_move_vtime(THIS_ITER, p, leaf, 0);
 		break;
 	}
 	bpf_rcu_read_unlock();
@@ -155,7 +168,7 @@ SEC("syscall")
 int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
 {
 	struct task_struct *p = bpf_task_from_pid(c->tid);
-	u64 now = scx_bpf_now();
+	u64 now = clock_now();
 	struct thread __arena *th;
 	u32 queue, weight = c->set_weight;
 	unsigned long flags;
@@ -165,7 +178,7 @@ int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
 	if (!p)
 		return -ESRCH;
 	th = thread_of(p);
-	if (!th || bpf_res_spin_lock_irqsave(&tree_lock, &flags)) {
+	if (!th || !lock_tree_irq(&flags)) {
 		bpf_task_release(p);
 		return -ESRCH;
 	}
@@ -184,7 +197,7 @@ int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
 	c->misses = th->lt.misses;
 	c->class = th->lt.class;
 	c->priority = th->lt.priority;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	bpf_task_release(p);
 	if (requeue)
 		move_in_queue(queue, c->tid, c->key);

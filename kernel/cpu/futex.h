@@ -82,12 +82,12 @@ static void waits_for(struct task_struct *holder, bool shared, u64 what)
 		return;
 	mine = bpf_task_storage_get(&threads, me, NULL, 0);
 	its = bpf_task_storage_get(&threads, holder, NULL, 0);
-	if (!mine || !its || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!mine || !its || !lock_tree_irq(&flags))
 		return;
 	/* A thread that exits takes itself off its reference first. */
 	if (mine->th && its->th)
 		lend_link(&loans, as_lend(mine->th), as_lend(its->th), what);
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 }
 
 /*
@@ -103,7 +103,7 @@ static void has_waited(bool woken)
 
 	if (!th || !th->holder)
 		return;
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return;
 	holder = th->holder;
 	if (holder && woken)
@@ -112,7 +112,7 @@ static void has_waited(bool woken)
 		lend_hand_over(&loans, as_lend(th), holder, th->what);
 	lend_unlink(&loans, as_lend(th));
 	show_loans();
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 }
 
 SEC("?fentry/__futex_wait")
@@ -124,7 +124,7 @@ int BPF_PROG(lend_futex_wait, u32 *uaddr, unsigned int flags, u32 val)
 
 	if (!tid)
 		return 0;
-	holder = bpf_task_from_vpid(tid);
+	holder = task_from_vpid(tid);
 	if (!holder)
 		return 0;
 	if (flags & FLAGS_SHARED)

@@ -35,6 +35,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "../arena.h"
+#include "../compat.h"
 
 #define CORE_HAVE_TYPES
 #define CORE_MEM    __arena
@@ -92,7 +93,7 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 		return prev_cpu;
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	if (idle)
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, 0);
+		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, 0);
 	return cpu;
 }
 
@@ -103,18 +104,17 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 SEC("struct_ops/op_enqueue")
 void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct scx_bpf_dsq_insert_vtime_args to = {.slice = QUANTUM_ALONE_NS,
-						   .enq_flags = enq_flags};
+	struct dsq_place to = {.slice = QUANTUM_ALONE_NS, .enq_flags = enq_flags};
 	struct thread __arena *th = thread_of(p), *cur;
 	s32 cpu = task_cpu(p), idle;
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
-	u64 now = scx_bpf_now(), due = 0;
+	u64 now = clock_now(), due = 0;
 	bool sooner = false, first, held;
 	u32 leaf;
 
 	if (!th) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM_ALONE_NS, enq_flags);
+		dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM_ALONE_NS, enq_flags);
 		return;
 	}
 	if (th->holder)
@@ -142,10 +142,10 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
 	if (held && !must_wait(p, th)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_MIN_NS, enq_flags);
+		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_MIN_NS, enq_flags);
 		return;
 	}
-	__scx_bpf_dsq_insert_vtime(p, &to);
+	dsq_insert_vtime(p, &to);
 	if (leaving())
 		return;
 	if (due && due <= now + TIMER_SLACK_NS) {
@@ -168,7 +168,6 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
  * other CPUs for a moment, so one that went idle meanwhile is called back. */
 static void restore_passed(u32 passed)
 {
-	struct task_struct *head;
 	u32 leaf = passed, next;
 	s32 idle;
 
@@ -177,12 +176,9 @@ static void restore_passed(u32 passed)
 			return;
 		next = leaf_restore(&tree, leaf);
 		unlock_tree();
-		head = scx_bpf_dsq_peek(leaf);
-		if (head) {
-			idle = scx_bpf_pick_idle_cpu(head->cpus_ptr, 0);
-			if (idle >= 0)
-				scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-		}
+		idle = dsq_idle_cpu(leaf);
+		if (idle >= 0)
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 		leaf = next;
 	}
 }
@@ -199,7 +195,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
 		th = thread_by(prev, cpu_of(cpu)->th);
 	if (th) {
-		now = scx_bpf_now();
+		now = clock_now();
 		if (reads(prev, true) && reads_on(prev, cpu, now))
 			return;
 		if (!end_service(&e, th, prev->se.sum_exec_runtime, now, ASKS))
@@ -212,7 +208,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		unlock_tree();
 	}
 	if (loans.changed)
-		leaf = lend_and_choose(cpu, th, scx_bpf_now());
+		leaf = lend_and_choose(cpu, th, clock_now());
 	if (th) {
 		if (trace_on)
 			trace_end(&e, prev->pid);
@@ -225,7 +221,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	while (leaf && can_loop) { /* each round takes a leaf out of sight */
 		if (th && th->leaf == leaf && first_of_leaf(th))
 			break;
-		moved = scx_bpf_dsq_move_to_local(leaf);
+		moved = dsq_move_to_local(leaf);
 		if (moved || (th && th->leaf == leaf))
 			break;
 		if (!lock_tree())
@@ -260,7 +256,7 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
 	struct thread __arena *th = thread_by(p, c->th);
-	u64 now = scx_bpf_now();
+	u64 now = clock_now();
 	struct ended e;
 
 	c->th = NULL;
@@ -268,7 +264,7 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 	/* Preempted by another scheduling class it would come back with what is
 	 * left of its slice, again and again, and the tree would not be asked. */
 	if (runnable)
-		scx_bpf_task_set_slice(p, 0);
+		task_set_slice(p, 0);
 	if (!th)
 		return;
 	if (!runnable && p->__state) { /* it sleeps, and will ask for a new quantum */
@@ -289,8 +285,8 @@ void BPF_PROG(op_tick, struct task_struct *p)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
 
-	if (c->due && c->th && scx_bpf_now() >= c->due)
-		scx_bpf_task_set_slice(p, 0);
+	if (c->due && c->th && clock_now() >= c->due)
+		task_set_slice(p, 0);
 }
 
 #include "threads.h"

@@ -57,8 +57,8 @@ static bool requeue(struct task_struct *p, u32 from, u32 to, u64 key)
 	if (from == to && p->scx.dsq_vtime == key)
 		return true;
 	bpf_for_each (scx_dsq, head, from, 0) {
-		scx_bpf_dsq_move_set_vtime(THIS_ITER, key);
-		done = scx_bpf_dsq_move_vtime(THIS_ITER, p, to, 0);
+		dsq_move_set_vtime(THIS_ITER, key);
+		done = dsq_move_vtime(THIS_ITER, p, to, 0);
 		break;
 	}
 	return done;

@@ -75,16 +75,16 @@ static void limits_released(void)
 
 static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 {
-	u64 now = scx_bpf_now();
+	u64 now = clock_now();
 	unsigned long flags;
 	bool released = false, late;
 	u32 n;
 
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return 0;
 	limit_armed = 0;
 	tree.release_ns = HSFQ_NEVER;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	if (some_die)
 		rescue(now);
 	/* One node at a time, so that nobody waits long for the lock. */
@@ -92,15 +92,15 @@ static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 		limit_next = n - 1;
 		if (n >= HSFQ_NODES || !(tree.node[n].flags & HSFQ_HELD))
 			continue;
-		if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+		if (!lock_tree_irq(&flags))
 			return 0;
 		released |= limit_release(&tree, n, now + TIMER_SLACK_NS);
-		bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+		unlock_tree_irq(&flags);
 	}
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return 0;
 	late = limit_timer_late();
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	if (late)
 		set_limit_timer(now);
 	if (released)
@@ -120,17 +120,17 @@ SEC("struct_ops/op_cgroup_set_bandwidth")
 void BPF_PROG(op_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
 	      u64 burst_us)
 {
-	u64 id = cgrp->kn->id, now = scx_bpf_now();
+	u64 id = cgrp->kn->id, now = clock_now();
 	struct cgroup_nodes *n = bpf_map_lookup_elem(&cgroups, &id);
 	unsigned long flags;
 	u32 held;
 
-	if (!n || n->shared || bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!n || n->shared || !lock_tree_irq(&flags))
 		return;
 	held = tree.held;
 	set_limit(n->node, period_us, quota_us, burst_us, now);
 	held -= tree.held;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	if (held)
 		limits_released();
 }

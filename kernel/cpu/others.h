@@ -33,9 +33,7 @@ static void end_elsewhere(s32 cpu, u32 i, struct cpu_state __arena *c)
  * the same leaf: does the running one come first? */
 static bool first_of_leaf(struct thread __arena *th)
 {
-	struct task_struct *head = scx_bpf_dsq_peek(th->leaf);
-
-	return !head || sfq_before(th->lt.flow.start, head->scx.dsq_vtime);
+	return !dsq_first_before(th->leaf, th->lt.flow.start);
 }
 
 /*

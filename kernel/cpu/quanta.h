@@ -8,7 +8,7 @@
 static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 {
 	struct cpu_state __arena *c = cpu_of(*key);
-	u64 now = scx_bpf_now(), due = c->due;
+	u64 now = clock_now(), due = c->due;
 
 	c->armed = 0;
 	if (!due || !c->th)
@@ -52,7 +52,7 @@ static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena 
 	c->until = now + q.length_ns;
 	c->due = q.exact ? c->until : 0;
 	if (p->scx.slice != q.length_ns)
-		scx_bpf_task_set_slice(p, q.length_ns);
+		task_set_slice(p, q.length_ns);
 	if (q.exact)
 		end_in_time(cpu, c, now);
 }
@@ -67,7 +67,7 @@ static bool reads_on(struct task_struct *p, s32 cpu, u64 now)
 		return false;
 	c->reading++;
 	c->due = now + READ_STEP_NS;
-	scx_bpf_task_set_slice(p, READ_STEP_NS);
+	task_set_slice(p, READ_STEP_NS);
 	end_in_time(cpu, c, now);
 	return true;
 }
@@ -77,7 +77,7 @@ static bool reads_on(struct task_struct *p, s32 cpu, u64 now)
 static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
-	u64 now = scx_bpf_now(), left = c->until > now ? c->until - now : 1;
+	u64 now = clock_now(), left = c->until > now ? c->until - now : 1;
 	struct hsfq_trace_record r;
 	bool first;
 
@@ -94,7 +94,7 @@ static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena
 	c->th = th;
 	c->since = now;
 	c->ending = 0;
-	scx_bpf_task_set_slice(p, left);
+	task_set_slice(p, left);
 	if (!c->due)
 		return;
 	c->due = now + left;

@@ -38,6 +38,10 @@
 /* The iterator of the bpf_for_each() loop around. */
 #define THIS_ITER (&___it)
 
+/* Where rescue() is in the tree. Not on the stack, for there the verifier would follow every
+ * value that it may have. Two timers at once leave some leaves to the next time. */
+static volatile u32 rescue_next;
+
 /* A thread of a held class was seen to die. */
 static bool some_die;
 
@@ -71,16 +75,19 @@ static void rescue_leaf(u32 leaf, u64 now)
 	struct thread __arena *th;
 	struct task_struct *p;
 
+	/* 6.12 takes a timer's function to be as sleepable as op_init, which sets it. */
+	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, leaf, 0) {
 		th = thread_of(p);
 		since = th ? th->hungry_ns : 0;
 		longest = reads(p, false) ? RESCUE_READER_NS : usual;
 		if (!since || now < since || (now - since < longest && !(held && dies(p))))
 			continue;
-		scx_bpf_dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
-		if (scx_bpf_dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | task_cpu(p), SCX_ENQ_PREEMPT))
+		dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
+		if (dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | task_cpu(p), SCX_ENQ_PREEMPT))
 			hsfq_totals.rescued++;
 	}
+	bpf_rcu_read_unlock();
 }
 
 static __noinline void rescue(u64 now)
@@ -88,14 +95,16 @@ static __noinline void rescue(u64 now)
 	u32 leaf;
 
 	some_die = false;
-	for (leaf = tree.unused; leaf > HSFQ_ROOT && can_loop; leaf--)
+	for (rescue_next = tree.unused; (leaf = rescue_next) > HSFQ_ROOT && can_loop;) {
+		rescue_next = leaf - 1;
 		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)
 			rescue_leaf(leaf, now);
+	}
 }
 
 static int rescue_fires(void *map, u32 *key, struct quantum_timer *t)
 {
-	rescue(scx_bpf_now());
+	rescue(clock_now());
 	bpf_timer_start(&t->timer, RESCUE_EVERY_NS, 0);
 	return 0;
 }

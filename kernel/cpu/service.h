@@ -12,7 +12,7 @@
 static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
 	struct hsfq_trace_record r;
-	u64 now = scx_bpf_now();
+	u64 now = clock_now();
 	struct quantum q;
 	bool first;
 	u32 leaf;

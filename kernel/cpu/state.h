@@ -67,6 +67,7 @@ u8 __arena leaf_has_queue[HSFQ_NODES];                /* its dispatch queue exis
 struct thread __arena *__arena seen[SEEN];            /* by thread id: the last one looked up */
 struct waits __arena *__arena leaf_waits[HSFQ_NODES]; /* from waking to service, by leaf */
 struct waits __arena no_waits;                        /* of leaves without */
+struct waits __arena no_counts;                       /* zeros, to be read */
 struct thread __arena *__arena free_threads;
 struct {
 	struct waits __arena *next;
@@ -76,6 +77,8 @@ struct {
 #define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
 private
 (tree) struct bpf_res_spin_lock tree_lock;
+private
+(plain) struct bpf_spin_lock tree_lock_plain; /* where the kernel has no other (compat.h) */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

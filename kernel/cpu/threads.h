@@ -9,11 +9,11 @@ static void thread_free(struct thread __arena *th)
 {
 	unsigned long flags;
 
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return; /* one struct thread is lost, nothing else */
 	th->next_free = free_threads;
 	free_threads = th;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 }
 
 static struct thread __arena *thread_take(void)
@@ -21,12 +21,12 @@ static struct thread __arena *thread_take(void)
 	struct thread __arena *th;
 	unsigned long flags;
 
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return NULL;
 	th = free_threads;
 	if (th)
 		free_threads = th->next_free;
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	return th;
 }
 
@@ -78,10 +78,10 @@ s32 BPF_PROG(op_init_task, struct task_struct *p, struct scx_init_task_args *arg
 	th->task = (u64)p;
 	th->charged = p->se.sum_exec_runtime;
 	ref->th = th;
-	if (bpf_res_spin_lock_irqsave(&tree_lock, &flags))
+	if (!lock_tree_irq(&flags))
 		return -EINVAL;
 	lend_join(&tree, as_lend(th), leaf, weight);
-	bpf_res_spin_unlock_irqrestore(&tree_lock, &flags);
+	unlock_tree_irq(&flags);
 	return 0;
 }
 

@@ -63,12 +63,12 @@ int hsfq_link_ctl_node(struct hsfq_link_ctl_node *c)
 	return err;
 }
 
-static void fill_node(struct hsfq_link_node *r, u32 n)
+static __always_inline void fill_node(struct hsfq_link_node *r, u32 n)
 {
 	hsfq_node_t *node = &link.tree.node[n];
 
 	r->served = node->served_ns;
-	r->node = n;
+	r->node = node->flags & HSFQ_USED ? n : HSFQ_NIL;
 	r->parent = node->parent;
 	r->weight = node->weight;
 	r->leaf = link.discipline[n];
@@ -77,13 +77,27 @@ static void fill_node(struct hsfq_link_node *r, u32 n)
 	name_out(r->name, node_name[n]);
 }
 
-/* The lines below an sfq or fq leaf are not told of. Each record is of one moment. */
+/* The next node from c->from on that is none of the lines below an sfq or fq leaf; HSFQ_NIL:
+ * there is none. */
+static __noinline u32 next_node(struct hsfq_link_ctl_nodes *c)
+{
+	volatile u32 *from = &c->from;
+	u32 n;
+
+	while ((n = *from) < link.tree.unused && n < HSFQ_NODES && can_loop) {
+		*from = n + 1;
+		if ((link.tree.node[n].flags & HSFQ_USED) && !link.line[n].queue)
+			return n;
+	}
+	return HSFQ_NIL;
+}
+
+/* Each record is of one moment. */
 SEC("syscall")
 int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 {
-	volatile u32 *count = &c->count;
 	unsigned long flags;
-	u32 n;
+	u32 n, i;
 
 	c->time_ns = bpf_ktime_get_ns();
 	if (guard_lock(&flags))
@@ -91,19 +105,21 @@ int hsfq_link_ctl_nodes(struct hsfq_link_ctl_nodes *c)
 	link_settle(&link, c->time_ns);
 	hsfq_settle(&link.tree);
 	guard_unlock(&flags);
-	*count = 0;
-	for (n = c->from; n < link.tree.unused && n < HSFQ_NODES && can_loop; n++) {
-		u32 at = INDEX(*count, HSFQ_LINK_NODES);
-
-		if (!(link.tree.node[n].flags & HSFQ_USED) || link.line[n].queue)
-			continue;
+	c->count = 0;
+#pragma unroll
+	for (i = 0; i < HSFQ_LINK_NODES; i++) {
+		n = next_node(c);
+		if (!n)
+			break;
 		if (guard_lock(&flags))
 			return -EBUSY;
-		fill_node(&c->record[at], n);
+		barrier_var(c); /* a record's own address would be no constant offset */
+		fill_node(&c->record[i], n);
 		guard_unlock(&flags);
-		++*count;
+		c->count = i + 1;
 	}
-	c->from = n < link.tree.unused ? n : 0;
+	if (c->from >= link.tree.unused)
+		c->from = 0;
 	return 0;
 }
 
@@ -170,50 +186,60 @@ int hsfq_link_ctl_queue(struct hsfq_link_ctl_queue *c)
 	return err;
 }
 
-static void fill_queue(struct hsfq_link_queue *r, u32 n)
+static __always_inline void fill_queue(struct hsfq_link_queue *r, u32 n)
 {
 	struct link_queue __arena *q = &link.queue[n];
-	u32 i;
 
 	r->counts = q->counts;
 	r->bytes = q->bytes;
 	r->bytes_max = q->bytes_max;
 	r->packets = q->packets;
 	r->packets_max = q->packets_max;
-	r->queue = link_id(&link, n);
+	r->queue = q->used ? link_id(&link, n) : 0;
 	r->leaf = q->leaf;
 	r->weight = q->weight;
 	r->users = q->users;
-	for (i = 0; i < HSFQ_LINK_WAITS && can_loop; i++) {
-		u32 at = INDEX(i, HSFQ_LINK_WAITS);
-
-		r->waits[at] = queue_waits[n].count[at];
-	}
+	CONTEXT_COPY(u64, r->waits, (u64 __arena *)queue_waits[n].count, sizeof(r->waits));
 	name_out(r->name, queue_name[n]);
+}
+
+/* Likewise. */
+static __noinline u32 next_queue(struct hsfq_link_ctl_queues *c)
+{
+	volatile u32 *from = &c->from;
+	u32 n;
+
+	while ((n = *from) < link.unused_queue && n < LINK_QUEUES && can_loop) {
+		*from = n + 1;
+		if (link.queue[n].used)
+			return n;
+	}
+	return LINK_NIL;
 }
 
 /* Each record is of one moment. */
 SEC("syscall")
 int hsfq_link_ctl_queues(struct hsfq_link_ctl_queues *c)
 {
-	volatile u32 *count = &c->count;
 	unsigned long flags;
-	u32 n;
+	u32 n, i;
 
 	c->time_ns = bpf_ktime_get_ns();
-	*count = 0;
-	for (n = c->from; n < link.unused_queue && n < LINK_QUEUES && can_loop; n++) {
-		u32 at = INDEX(*count, HSFQ_LINK_QUEUES);
-
+	c->count = 0;
+#pragma unroll
+	for (i = 0; i < HSFQ_LINK_QUEUES; i++) {
+		n = next_queue(c);
+		if (!n)
+			break;
 		if (guard_lock(&flags))
 			return -EBUSY;
-		if (link.queue[n].used) {
-			fill_queue(&c->record[at], n);
-			++*count;
-		}
+		barrier_var(c); /* a record's own address would be no constant offset */
+		fill_queue(&c->record[i], n);
 		guard_unlock(&flags);
+		c->count = i + 1;
 	}
-	c->from = n < link.unused_queue ? n : 0;
+	if (c->from >= link.unused_queue)
+		c->from = 0;
 	return 0;
 }
 
@@ -284,11 +310,12 @@ int hsfq_link_ctl_link(struct hsfq_link_ctl_link *c)
 static int add_rule(struct hsfq_link_ctl_rule *c)
 {
 	u32 q = link_by_id(&link, c->rule.queue);
-	struct rule r = c->rule;
+	struct rule r;
 	int err;
 
 	if (!q)
 		return -ENOENT;
+	CONTEXT_COPY(u32, &r, (u32 *)&c->rule, sizeof(r));
 	r.queue = q;
 	err = rules_insert(&rules, c->at, &r);
 	if (!err)
@@ -308,7 +335,7 @@ static int get_rule(struct hsfq_link_ctl_rule *c)
 {
 	if (c->at >= rules.count || c->at >= RULES_MAX)
 		return -ENOENT;
-	c->rule = rules.rule[c->at];
+	CONTEXT_COPY(u32, &c->rule, (u32 __arena *)&rules.rule[c->at], sizeof(c->rule));
 	c->rule.queue = link_id(&link, c->rule.queue);
 	return 0;
 }
@@ -350,7 +377,8 @@ static u32 use_queue(u32 id, int more)
 SEC("syscall")
 int hsfq_link_ctl_cgroup(struct hsfq_link_ctl_cgroup *c)
 {
-	u32 *old = bpf_map_lookup_elem(&cgroups, &c->cgroup_id), q = LINK_NIL;
+	u64 id = c->cgroup_id; /* 7.1 takes it where it is */
+	u32 *old = bpf_map_lookup_elem(&cgroups, &id), q = LINK_NIL;
 	u32 earlier = old ? *old : LINK_NIL;
 	long err;
 
@@ -360,9 +388,9 @@ int hsfq_link_ctl_cgroup(struct hsfq_link_ctl_cgroup *c)
 		q = use_queue(c->queue, 1);
 		if (!q)
 			return -ENOENT;
-		err = bpf_map_update_elem(&cgroups, &c->cgroup_id, &q, 0);
+		err = bpf_map_update_elem(&cgroups, &id, &q, 0);
 	} else {
-		err = bpf_map_delete_elem(&cgroups, &c->cgroup_id);
+		err = bpf_map_delete_elem(&cgroups, &id);
 	}
 	if (err) {
 		if (q)

@@ -18,6 +18,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
 #include "../arena.h"
+#include "../compat.h"
 
 #define CORE_HAVE_TYPES
 #define CORE_MEM    __arena

@@ -13,9 +13,9 @@
 
 enum {
 	HSFQ_LINK_VERSION = 1,
-	HSFQ_LINK_NAME = 64,   /* bytes of a node's or queue's name, zeros behind it */
-	HSFQ_LINK_NODES = 400, /* in one answer */
-	HSFQ_LINK_QUEUES = 45, /* likewise */
+	HSFQ_LINK_NAME = 64,  /* bytes of a node's or queue's name, zeros behind it */
+	HSFQ_LINK_NODES = 16, /* in one answer: as many copies of what fills one in (control.h) */
+	HSFQ_LINK_QUEUES = 8, /* likewise */
 	HSFQ_LINK_RULES = 256,
 	HSFQ_LINK_WAITS = 256,
 };
@@ -109,7 +109,7 @@ struct hsfq_link_ctl_cgroup {
 
 struct hsfq_link_node {
 	u64 served; /* bytes on the line, of all below it */
-	u32 node;
+	u32 node;   /* 0: it went just now */
 	u32 parent; /* 0: this is the root */
 	u32 weight;
 	u32 leaf;     /* enum link_discipline */
@@ -130,7 +130,7 @@ struct hsfq_link_queue {
 	struct link_counts counts;
 	u64 bytes, bytes_max;
 	u32 packets, packets_max; /* queued */
-	u32 queue;                /* id */
+	u32 queue;                /* id, 0: it went just now */
 	u32 leaf;                 /* where it is attached, 0: nowhere */
 	u32 weight;
 	u32 users;                  /* rules and cgroups that send packets to it */

@@ -4,6 +4,7 @@
 # description: a C program makes every call of table 3, another makes random ones against a model
 # cpus: 2
 # timeout: 3600
+# kernels-long: disk
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

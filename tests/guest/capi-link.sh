@@ -3,6 +3,7 @@
 # name: capi-link
 # description: a C program makes every call of table 2, on interfaces of its own
 # cpus: 1
+# kernels-long: link
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,6 +3,7 @@
 # name: capi
 # description: a C program makes every call of table 1, with and without scheduler and privilege
 # cpus: 1
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

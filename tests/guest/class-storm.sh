@@ -4,11 +4,12 @@
 # description: hundreds of random operations on classes while their threads compute, sleep and fork
 # cpus: 2
 # minutes: 1
+# prepare: qlinux up cpu
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 
-check up qlinux up cpu
 /usr/lib/qlinux/tests/capi/random "$(times 250 1000)" 1 || failures=1
 like still-up "$(qlinux status)" 'H-SFQ schedules'
 check down qlinux down cpu

@@ -5,6 +5,7 @@
 # cpus: 2
 # timeout: 1800
 # minutes: 3
+# kernels: disk
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -5,6 +5,7 @@
 # cpus: 2
 # minutes: 3
 # allow-ejection: yes
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -6,12 +6,12 @@
 # mem: 4G
 # minutes: 4
 # only: long
+# prepare: qlinux up cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 seconds=$(times 30 300)
 
-check up qlinux up cpu
 for class in stress hack busy; do
 	check "add-$class" qlinux class add /$class
 done

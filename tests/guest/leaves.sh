@@ -3,6 +3,8 @@
 # name: leaves
 # description: inside a class: sfq by thread weight, ts by nice, rr in equal turns, fifo one after the other
 # cpus: 1
+# prepare: qlinux up cpu
+# kernels: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -35,7 +37,6 @@ stop() {
 	wait $a $b 2>/dev/null
 }
 
-check up qlinux up cpu
 for leaf in sfq ts rr fifo; do
 	check "add-$leaf" qlinux class add /$leaf --leaf $leaf
 done

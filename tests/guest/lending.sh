@@ -4,6 +4,7 @@
 # description: who holds a lock is served with the weight of those who wait for it, in chains and across classes, and gives it back
 # cpus: 1
 # minutes: 1
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

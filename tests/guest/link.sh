@@ -3,6 +3,7 @@
 # name: link
 # description: a link's tree, queues and rules: made, changed and refused; who goes where; and packets are counted exactly
 # minutes: 2
+# kernels: link
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

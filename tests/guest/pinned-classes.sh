@@ -4,6 +4,7 @@
 # description: sixteen classes of threads bound to single processors: none is lost from sight when several pass it over
 # cpus: 4
 # minutes: 1
+# prepare: qlinux up cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -17,7 +18,6 @@ usage() { # CPU time of each class, in microseconds
 	done
 }
 
-check up qlinux up cpu
 mkdir /tmp/count
 for ((i = 0; i < CLASSES; i++)); do
 	qlinux class add /c$i || fail add "class $i"

@@ -5,6 +5,7 @@
 # cpus: 2
 # minutes: 1
 # only: long
+# prepare: qlinux up cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
@@ -30,7 +31,6 @@ longest() {
 	END
 }
 
-check up qlinux up cpu
 make_class held "1000 1000000"
 walk held
 walk held

@@ -5,6 +5,8 @@
 # cpus: 1
 # timeout: 1800
 # minutes: 1
+# prepare: qlinux up cpu
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -23,7 +25,6 @@ within() { # NAME FOUND LOW HIGH
 	check "$1: $2" awk -v x="$2" -v l="$3" -v h="$4" 'BEGIN { exit !(x >= l && x <= h) }'
 }
 
-check up qlinux up cpu
 check add-rt qlinux class add /rt --weight 300 --leaf edf
 check add-busy qlinux class add /busy --weight 100 --leaf sfq
 qlinux run /busy -- qlinux-work inf --threads 20 --counter /tmp/busy &

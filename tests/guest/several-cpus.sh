@@ -3,6 +3,8 @@
 # name: several-cpus
 # description: affinity, cpusets, hotplug, a freezer and a fork storm on four CPUs: everything goes on
 # cpus: 4
+# prepare: qlinux up cpu
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -21,7 +23,6 @@ grows() {
 	if (($(served "$2") > before + 1000)); then pass "$1"; else fail "$1" "/$2 got nothing in a second"; fi
 }
 
-check up qlinux up cpu
 echo +cpuset >$CG/cgroup.subtree_control
 for class in pinned set cold storm; do
 	check "add-$class" qlinux class add /$class

@@ -5,6 +5,7 @@
 # cpus: 2
 # minutes: 1
 # only: long
+# prepare: qlinux up cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -59,7 +60,6 @@ measure() {
 	fi
 }
 
-check up qlinux up cpu
 for weight in 1 2 4; do
 	check add-b$weight qlinux class add /b$weight --weight ${weight}00
 	for _ in 1 2; do

@@ -13,19 +13,29 @@
 //! # allow-ejection: no
 //! # minutes: 8
 //! # only: long
+//! # prepare: qlinux up cpu
+//! # kernels: cpu
+//! # kernels-long: link
 //! ```
 //!
-//! Those that say they take minutes start first. `only: long` keeps one out of the usual
-//! run, unless it is asked for by name. In the long run, `--long`, every script gets the word
-//! "long" as its argument, and those that repeat something do so more often.
+//! Those that took longest last time start first, or that say they take minutes. `only: long` keeps
+//! one out of the usual run, unless it is asked for by name. In the long run, `--long`, every script
+//! gets the word "long" as its argument, and those that repeat something do so more often.
+//!
+//! `prepare` names what has been run in the guest when the script begins: the machine is saved after
+//! it, once for all scripts that say the same. `kernels` lists kinds of kernels on which the script
+//! runs as well, beside the newest: those of `vm/kernels.conf` that have one of them. A kernel of the
+//! long run has its turn there only, and so has every kernel with `kernels-long`.
 //!
 //! Its exit status decides, unless it prints lines "ok NAME" and "not ok NAME":
 //! then each of them counts as one test, so that one boot can serve many.
 
 use crate::build::stage_dir;
+use crate::kernels::{self, Kernel, When};
 use crate::shell::{command, files, has_extension, root};
-use crate::test::{log_path, show_failure, Options, Tally};
+use crate::test::{last_times, log_path, show_failure, skip, Options, Tally};
 use anyhow::{bail, Context, Result};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +43,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// A test script and what its head says.
+#[derive(Clone)]
 pub struct Script {
     /// The script itself.
     pub path: PathBuf,
@@ -50,6 +61,23 @@ pub struct Script {
     minutes: u32,
     /// Not in the usual run.
     only_long: bool,
+    /// Has been run in the guest when the script begins.
+    prepare: Option<String>,
+    /// Kinds of further kernels on which it runs.
+    kernels: Vec<String>,
+    /// Likewise, in the long run only.
+    kernels_long: Vec<String>,
+}
+
+/// What says that a kernel needs modules of ours for a script.
+const DISK: &str = "disk";
+
+/// A script on one kernel.
+pub struct Run {
+    /// That of the script, and the kernel's unless it is the guest's own.
+    name: String,
+    script: Script,
+    kernel: Option<Kernel>,
 }
 
 impl fmt::Display for Script {
@@ -58,22 +86,41 @@ impl fmt::Display for Script {
     }
 }
 
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<32} {}", self.name, self.script.description)
+    }
+}
+
 impl Script {
     /// The scripts of `folder` that `options` ask for.
     pub fn find(folder: &str, options: &Options) -> Result<Vec<Script>> {
-        let mut scripts = Vec::new();
-        for path in files(folder) {
-            if !has_extension(&path, &["sh"]) || path.parent() != Some(&root().join(folder)) {
-                continue;
-            }
-            let script = Script::read(&path)?;
-            let usual = options.long || options.filter.is_some() || !script.only_long;
-            if options.wants(&script.name) && usual {
-                scripts.push(script);
-            }
-        }
-        scripts.sort_by_key(|script| std::cmp::Reverse(script.minutes));
+        let mut scripts = Script::all(folder)?;
+        scripts.retain(|script| options.wants(&script.name) && script.has_its_turn(options));
         Ok(scripts)
+    }
+
+    fn all(folder: &str) -> Result<Vec<Script>> {
+        files(folder)
+            .iter()
+            .filter(|path| has_extension(path, &["sh"]))
+            .filter(|path| path.parent() == Some(&root().join(folder)))
+            .map(|path| Script::read(path))
+            .collect()
+    }
+
+    fn has_its_turn(&self, options: &Options) -> bool {
+        options.long || options.filter.is_some() || !self.only_long
+    }
+
+    /// The kinds of further kernels on which it runs when `options` are given.
+    fn kinds(&self, options: &Options) -> Vec<String> {
+        let long: &[String] = if options.long || options.filter.is_some() {
+            &self.kernels_long
+        } else {
+            &[]
+        };
+        [&self.kernels, long].concat()
     }
 
     fn read(path: &Path) -> Result<Script> {
@@ -101,6 +148,10 @@ impl Script {
                 .parse()
                 .with_context(|| format!("{}: {key}: {value} is no number", path.display()))
         };
+        let words = |key: &str| -> Vec<String> {
+            let value = head(key).unwrap_or_default();
+            value.split_whitespace().map(str::to_owned).collect()
+        };
         let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
         Ok(Script {
             name: format!("{}/{name}", folder.to_string_lossy()),
@@ -111,22 +162,57 @@ impl Script {
             mem: head("mem").unwrap_or_else(|| "2G".to_owned()),
             allow_ejection: head("allow-ejection").is_some_and(|value| value == "yes"),
             only_long: head("only").is_some_and(|value| value == "long"),
+            prepare: head("prepare"),
+            kernels: words("kernels"),
+            kernels_long: words("kernels-long"),
             path: path.to_owned(),
         })
     }
+}
 
-    fn run_in_guest(&self, long: bool, tally: &Tally) -> Result<()> {
+impl Run {
+    fn new(script: Script, kernel: Option<Kernel>) -> Run {
+        let name = match &kernel {
+            Some(kernel) => format!("{} on {}", script.name, kernel.name),
+            None => script.name.clone(),
+        };
+        Run {
+            name,
+            script,
+            kernel,
+        }
+    }
+
+    fn needs_modules(&self) -> bool {
+        let mut kinds = self.script.kernels.iter().chain(&self.script.kernels_long);
+        self.kernel.is_some() && kinds.any(|kind| kind == DISK)
+    }
+
+    fn seconds(&self, last: &BTreeMap<String, f64>) -> f64 {
+        let guess = f64::from(self.script.minutes) * 60.0;
+        last.get(&self.name).copied().unwrap_or(guess)
+    }
+
+    fn run(&self, long: bool, tally: &Tally) -> Result<()> {
         let start = Instant::now();
+        let script = &self.script;
         let mut vm = command(root().join("vm/run"));
-        vm.args(["--cpus", &self.cpus.to_string(), "--mem", &self.mem]);
+        vm.args(["--cpus", &script.cpus.to_string(), "--mem", &script.mem]);
         // What is asked for is up to ten times as much.
-        let timeout = self.timeout * if long { 6 } else { 1 };
+        let timeout = script.timeout * if long { 6 } else { 1 };
         vm.args(["--timeout", &timeout.to_string()])
-            .env("QLINUX_STAGE", stage_dir());
-        if self.allow_ejection {
+            .env("QLINUX_STAGE", stage_dir())
+            .env_remove("QLINUX_KERNEL");
+        if let Some(kernel) = &self.kernel {
+            vm.args(["--kernel", &kernel.name]);
+        }
+        if let Some(prepare) = &script.prepare {
+            vm.args(["--prepare", prepare]);
+        }
+        if script.allow_ejection {
             vm.arg("--allow-ejection");
         }
-        vm.arg(&self.path);
+        vm.arg(&script.path);
         if long {
             vm.arg("long");
         }
@@ -158,25 +244,102 @@ pub fn tap_counts(text: &str, success: bool) -> (usize, usize) {
     }
 }
 
-/// The scripts of tests/guest that `options` ask for.
-pub fn find(options: &Options) -> Result<Vec<Script>> {
-    Script::find("tests/guest", options)
+/// Whether a kernel beside the newest is one for this run: by its turn, or because it was asked for by name.
+fn has_its_turn(kernel: &Kernel, options: &Options) -> bool {
+    let named = options
+        .filter
+        .as_ref()
+        .is_some_and(|part| part.contains(&kernel.name));
+    match kernel.when {
+        When::Newest => false,
+        When::Usual => true,
+        When::Long => options.long || named,
+        When::Asked => named,
+    }
 }
 
-/// Runs `scripts`, some at a time: guests do not disturb each other, their clocks count instructions.
-pub fn run(scripts: &[Script], options: &Options, tally: &Tally) -> Result<()> {
+/// The scripts of tests/guest that `options` ask for, on each kernel that has its turn.
+pub fn find(options: &Options) -> Result<Vec<Run>> {
+    let kernels = kernels::all()?;
+    let mut runs = Vec::new();
+    for script in Script::all("tests/guest")? {
+        if !script.has_its_turn(options) {
+            continue;
+        }
+        let kinds = script.kinds(options);
+        let further = kernels
+            .iter()
+            .filter(|kernel| kernel.takes(&kinds) && has_its_turn(kernel, options));
+        runs.extend(further.map(|kernel| Run::new(script.clone(), Some(kernel.clone()))));
+        runs.push(Run::new(script, None));
+    }
+    runs.retain(|run| options.wants(&run.name));
+    let last = last_times();
+    runs.sort_by(|a, b| b.seconds(&last).total_cmp(&a.seconds(&last)));
+    Ok(runs)
+}
+
+/// Those of `runs` whose kernels are there, having been built if need be; says which are not.
+pub fn with_kernels(runs: Vec<Run>) -> Result<Vec<Run>> {
+    let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
+    keep(runs, |run| {
+        let Some(kernel) = &run.kernel else {
+            return Ok(None);
+        };
+        if !known.contains_key(&kernel.name) {
+            known.insert(kernel.name.clone(), kernel.prepare()?.err());
+        }
+        let mut reason = known[&kernel.name].clone();
+        // Headers are asked for before modules are staged.
+        if reason.is_none() && run.needs_modules() {
+            reason = kernel.headers()?.err();
+        }
+        Ok(reason)
+    })
+}
+
+/// Those of `runs` for whose kernels the stage has the modules that they need; says which it has not.
+pub fn with_modules(runs: Vec<Run>) -> Result<Vec<Run>> {
+    keep(runs, |run| {
+        let Some(kernel) = run.kernel.as_ref().filter(|_| run.needs_modules()) else {
+            return Ok(None);
+        };
+        let release = kernel.headers()?.unwrap_or_default();
+        let module = stage_dir().join(format!("usr/lib/modules/{release}/extra/cello.ko"));
+        let lacks = || format!("{} is not there", module.display());
+        Ok((!module.is_file()).then(lacks))
+    })
+}
+
+/// Those of `runs` for which `reason` finds none to leave them out.
+fn keep(
+    runs: Vec<Run>,
+    mut reason: impl FnMut(&Run) -> Result<Option<String>>,
+) -> Result<Vec<Run>> {
+    let mut kept = Vec::new();
+    for run in runs {
+        match reason(&run)? {
+            Some(reason) => skip(&run.name, &reason),
+            None => kept.push(run),
+        }
+    }
+    Ok(kept)
+}
+
+/// Runs `runs`, some at a time: guests do not disturb each other, their clocks count instructions.
+pub fn run(runs: &[Run], options: &Options, tally: &Tally) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = options.jobs.unwrap_or(processors).clamp(1, 8);
-    if !scripts.is_empty() {
+    if !runs.is_empty() {
         println!(
             "run  {} scripts in the guest, {jobs} at a time",
-            scripts.len()
+            runs.len()
         );
     }
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {
-        while let Some(script) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            script.run_in_guest(options.long, tally)?;
+        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run.run(options.long, tally)?;
         }
         Ok(())
     };

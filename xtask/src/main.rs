@@ -5,6 +5,7 @@ mod build;
 mod guest_tests;
 mod host_tests;
 mod install;
+mod kernels;
 mod lint;
 mod shell;
 mod style;

@@ -5,6 +5,7 @@ use crate::shell::target;
 use crate::{build, guest_tests, host_tests};
 use anyhow::{bail, Context, Result};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
@@ -57,6 +58,7 @@ struct Counts {
     passed: usize,
     failed: usize,
     failures: Vec<String>,
+    seconds: BTreeMap<String, f64>,
 }
 
 impl Tally {
@@ -76,14 +78,48 @@ impl Tally {
             println!("     its output: {}", log_path(name).display());
             counts.failures.push(name.to_owned());
         }
+        counts.seconds.insert(name.to_owned(), seconds);
     }
+}
+
+/// Says that the test of this name is left out, which is no failure.
+pub fn skip(name: &str, reason: &str) {
+    println!("skip {name}: {reason}");
+}
+
+fn times_path() -> PathBuf {
+    target().join("test").join("times")
+}
+
+/// Seconds that each test took when it ran last, by name; none on a machine that has not run any.
+pub fn last_times() -> BTreeMap<String, f64> {
+    let text = fs::read_to_string(times_path()).unwrap_or_default();
+    let line = |line: &str| -> Option<(String, f64)> {
+        let (seconds, name) = line.split_once(' ')?;
+        Some((name.to_owned(), seconds.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Keeps how long the tests of this run took, longest first, beside what is known of others.
+fn keep_times(now: BTreeMap<String, f64>) -> Result<()> {
+    let mut times = last_times();
+    times.extend(now);
+    let mut lines: Vec<_> = times.into_iter().collect();
+    lines.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let text: String = lines
+        .iter()
+        .map(|(name, seconds)| format!("{seconds:.1} {name}\n"))
+        .collect();
+    fs::write(times_path(), text)
+        .with_context(|| format!("{} cannot be written", times_path().display()))
 }
 
 /// Where the output of test `name` is kept.
 pub fn log_path(name: &str) -> PathBuf {
     target()
         .join("test")
-        .join(format!("{}.log", name.replace('/', "-")))
+        .join(format!("{}.log", name.replace(['/', ' '], "-")))
 }
 
 /// Prints what tells most about a failed test: its failed checks, and the end of its output.
@@ -103,9 +139,8 @@ pub fn run(options: &Options) -> Result<()> {
     let host = host_tests::find(options)?;
     let guest = guest_tests::find(options)?;
     if options.list {
-        host.iter()
-            .chain(&guest)
-            .for_each(|script| println!("{script}"));
+        host.iter().for_each(|script| println!("{script}"));
+        guest.iter().for_each(|run| println!("{run}"));
         return Ok(());
     }
     let logs = target().join("test");
@@ -114,7 +149,9 @@ pub fn run(options: &Options) -> Result<()> {
     if options.wants("cargo") {
         host_tests::cargo_test(&tally)?;
     }
+    let guest = guest_tests::with_kernels(guest)?;
     build::stage()?;
+    let guest = guest_tests::with_modules(guest)?;
     host_tests::run(&host, &tally)?;
     guest_tests::run(&guest, options, &tally)?;
     let counts = tally
@@ -124,6 +161,7 @@ pub fn run(options: &Options) -> Result<()> {
     for name in &counts.failures {
         println!("failed: {name}");
     }
+    keep_times(counts.seconds)?;
     let summary = format!("{} passed, {} failed", counts.passed, counts.failed);
     fs::write(logs.join("summary"), format!("{summary}\n"))?;
     println!("{summary}");

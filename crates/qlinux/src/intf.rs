@@ -4,7 +4,7 @@
 /// Version of the interface that this library speaks.
 pub const VERSION: u32 = 3;
 /// Records in a [`CtlTree`].
-pub const TREE_CLASSES: usize = 60;
+pub const TREE_CLASSES: usize = 8;
 /// Buckets of a histogram of waits.
 pub const WAITS: usize = 256;
 /// Size of [`End::reason`].

@@ -33,6 +33,7 @@ mod limit;
 pub mod link;
 mod lock;
 pub mod netlink;
+mod operations;
 mod path;
 pub mod reserve;
 pub mod trace;

@@ -3,6 +3,7 @@
 
 use crate::bpf::{self, offset, variables, Offsets};
 use crate::intf::{End, Plain};
+use crate::operations::Unknown;
 use crate::Result;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut};
@@ -37,9 +38,11 @@ pub fn load(settings: &Settings) -> Result<Object> {
         .and_then(|builder| builder.open_memory(&object))
         .map_err(refuse)?;
     let offsets = bpf::constants(&open).map_err(refuse)?;
+    let unknown = Unknown::find(&open, "sched_ext_ops").map_err(refuse)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
+            OPS => unknown.take_out(&mut map),
             TIMERS => map.set_max_entries(settings.cpus),
             TRACE => settings
                 .trace_bytes

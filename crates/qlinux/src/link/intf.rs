@@ -8,9 +8,9 @@ pub const VERSION: u32 = 1;
 /// Bytes of a name, zeros behind it.
 pub const NAME: usize = 64;
 /// Nodes in one answer.
-pub const NODES: usize = 400;
+pub const NODES: usize = 16;
 /// Queues in one answer.
-pub const QUEUES: usize = 45;
+pub const QUEUES: usize = 8;
 /// Rules of a link.
 pub const RULES: usize = 256;
 /// Buckets of a histogram of waits.

@@ -168,7 +168,8 @@ impl Running {
         loop {
             self.call(CTL_NODES, &mut part)?
                 .map_err(|errno| self.ctl_error(CTL_NODES, "the tree", errno))?;
-            all.extend(&part.record[..(part.count as usize).min(intf::NODES)]);
+            let told = part.record.iter().take(part.count as usize);
+            all.extend(told.filter(|record| record.node != 0));
             if part.from == 0 {
                 return Ok(all);
             }
@@ -226,7 +227,8 @@ impl Running {
         loop {
             self.call(CTL_QUEUES, &mut part)?
                 .map_err(|errno| self.ctl_error(CTL_QUEUES, "the queues", errno))?;
-            all.extend(&part.record[..(part.count as usize).min(intf::QUEUES)]);
+            let told = part.record.iter().take(part.count as usize);
+            all.extend(told.filter(|record| record.queue != 0));
             if part.from == 0 {
                 return Ok(all);
             }
