@@ -14,7 +14,13 @@ const HOST: &str = "run qlinux on the host, outside the container";
 
 impl System {
     pub(super) fn cpu(&self) -> Vec<Item> {
-        let mut items = vec![self.sched_ext(), self.group_sched()];
+        let sched_ext = self.sched_ext();
+        if sched_ext.verdict == Verdict::No {
+            // The rest is a matter of the kernel that is to be booted.
+            let place = self.place(Resource::Cpu);
+            return vec![sched_ext, place, self.cgroup(), self.privilege()];
+        }
+        let mut items = vec![sched_ext, self.group_sched()];
         items.extend(self.loading(Resource::Cpu));
         items.extend([
             self.cgroup(),
@@ -29,9 +35,13 @@ impl System {
     }
 
     pub(super) fn link(&self) -> Vec<Item> {
-        let mut items = vec![self.qdiscs()];
-        items.extend(self.functions(Resource::Link));
-        items
+        let qdiscs = self.qdiscs();
+        // Without the option there are no functions, and that is said.
+        let functions = match qdiscs.verdict {
+            Verdict::No => Vec::new(),
+            _ => self.functions(Resource::Link),
+        };
+        [vec![qdiscs], functions].concat()
     }
 
     /// What every BPF object of ours needs to be loaded.

@@ -51,11 +51,17 @@ impl Machine {
     }
 
     fn kernel(&self, release: &str, version: u32) {
+        let qdiscs = match version {
+            616.. => "CONFIG_NET_SCH_BPF=y\n",
+            _ => "",
+        };
         self.file("proc/sys/kernel/osrelease", release);
         self.file(
             &format!("boot/config-{release}"),
-            "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_NET_SCH_BPF=y\n\
-             CONFIG_CFS_BANDWIDTH=y\nCONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n",
+            &format!(
+                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_CFS_BANDWIDTH=y\n\
+                 CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n{qdiscs}"
+            ),
         );
         Kernel::version(version).write(self.0.path());
     }
@@ -134,7 +140,7 @@ fn other_shortcomings() {
         no,
         [
             "cgroup v2 with cpu controller",
-            "functions that it calls",
+            "qdiscs in BPF",
             "module cello",
             "headers to build a module"
         ]

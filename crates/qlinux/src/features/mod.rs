@@ -8,6 +8,7 @@ pub mod fixture;
 mod table;
 mod types;
 
+use table::SCHED_EXT;
 pub use table::{GROUPS, IDLE, IDLE_AT_START, LIMITS, TIMERS};
 pub use types::{Ask, VMLINUX};
 
@@ -124,9 +125,12 @@ impl Features {
     pub fn lacking(&self) -> Vec<Lack> {
         let mut all: Vec<Lack> = Vec::new();
         if let Some(types) = &self.types {
+            // A kernel without sched_ext lacks that, not each of its parts.
+            let none = self.option("CONFIG_SCHED_CLASS_EXT") == Some(false);
             for feature in ALL {
+                let part = none && feature.resource == Resource::Cpu && feature.name != SCHED_EXT;
                 let told = |lack: &Lack| lack.name == feature.unless;
-                if !all.iter().any(told) {
+                if !part && !all.iter().any(told) {
                     all.extend(lack(types, feature));
                 }
             }
@@ -215,7 +219,10 @@ fn reason(types: &Types, feature: &Feature, missing: &[Ask]) -> (String, String)
     let named = |wanted: fn(&Answer) -> bool| {
         let of_kind = missing.iter().filter(|ask| wanted(&types.answer(**ask)));
         let names: Vec<String> = of_kind.map(Ask::words).collect();
-        names.join(", ")
+        match names.len() {
+            0..=2 => names.join(" and "),
+            n => format!("{} and {} more", names[0], n - 1),
+        }
     };
     let unmarked = named(|answer| *answer == Answer::Unmarked);
     let changed = named(|answer| matches!(answer, Answer::Arguments(_)));
@@ -226,8 +233,16 @@ fn reason(types: &Types, feature: &Feature, missing: &[Ask]) -> (String, String)
         return (found, "boot 7.3 or newer, or 6.12 to 7.0".into());
     }
     if !changed.is_empty() {
-        let found = format!("this kernel's {changed} has other arguments");
-        return (found, "take a newer QLinux, or an older kernel".into());
+        let cause = match types.marks() {
+            true => "",
+            false => " and marks no function as callable (it was built with a pahole before 1.26)",
+        };
+        let found =
+            format!("this kernel's type information has other arguments for {changed}{cause}");
+        return (
+            found,
+            "boot a kernel that was built otherwise, or 6.12 to 7.0".into(),
+        );
     }
     let found = format!("this kernel has no {}", named(|_| true));
     (found, format!("boot kernel {} or newer", feature.since))

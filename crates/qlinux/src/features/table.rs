@@ -32,6 +32,8 @@ const NOTHING: &[&[Ask]] = &[&[]];
 /// Nothing can stand in.
 const NEVER: &[&[Ask]] = &[];
 
+/// The scheduling class that programs fill in.
+pub const SCHED_EXT: &str = "sched_ext";
 /// Limits of classes.
 pub const LIMITS: &str = "cgroup_set_bandwidth";
 /// Idle classes.
@@ -50,7 +52,7 @@ const INIT: &str = "scx_cgroup_init_args";
 /// Everything that the CPU's and the links' programs call or fill in.
 pub const ALL: &[Feature] = &[
     Feature {
-        name: "sched_ext",
+        name: SCHED_EXT,
         what: "functions of sched_ext that H-SFQ calls",
         resource: Resource::Cpu,
         since: "6.12",

@@ -68,6 +68,10 @@ fn a_kernel_of_6_12_schedules_the_cpu_with_what_it_has() {
         assert!(lack.found.starts_with("this kernel has no "), "{lack:?}");
     }
     let limits = lacking.iter().find(|l| l.name == LIMITS).unwrap();
+    assert_eq!(
+        limits.found,
+        "this kernel has no sched_ext_ops.cgroup_set_bandwidth and 3 more"
+    );
     assert_eq!(limits.remedy, "boot kernel 6.17 or newer");
     assert!(limits.cost.unwrap().contains("cpu.max"));
     let link = lacking.iter().find(|l| l.name == "bpf_qdisc").unwrap();
@@ -99,6 +103,22 @@ fn classes_are_held_to_what_the_kernel_tells_of() {
     assert_eq!(untimed.lacking().len(), 1);
     let carried_back = Kernel::version(612).with("sched_ext_ops", "cgroup_set_idle");
     assert!(probe(&carried_back).holds().idle);
+}
+
+#[test]
+fn a_kernel_without_sched_ext_lacks_that_and_not_each_part() {
+    let mut off = Kernel::version(617);
+    for name in [
+        "scx",
+        "cgroup_init",
+        "scx_bpf_kick_cpu",
+        "scx_bpf_dsq_insert",
+    ] {
+        off = off.without(name);
+    }
+    let lacking = probe(&off).lacking();
+    assert!(lacking.len() == 1 && lacking[0].fatal, "{lacking:?}");
+    assert_eq!(lacking[0].name, "sched_ext");
 }
 
 #[test]
@@ -146,7 +166,10 @@ fn functions_that_lost_their_mark_are_told_from_those_that_are_missing() {
     assert!(names(&Kernel::version(703).without_marks()).is_empty());
     let changed = probe(&broken.without_marks()).lacking();
     assert!(
-        changed[0].fatal && changed[0].found.contains("other arguments"),
+        changed[0].fatal
+            && changed[0]
+                .found
+                .contains("arguments for scx_bpf_kick_cpu and marks no function"),
         "{changed:?}"
     );
 }

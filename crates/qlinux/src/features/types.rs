@@ -136,6 +136,11 @@ impl Types {
         }
     }
 
+    /// Does this build mark the functions that programs may call?
+    pub fn marks(&self) -> bool {
+        self.marks
+    }
+
     /// Answers a question that was among those asked at first.
     pub fn answer(&self, ask: Ask) -> Answer {
         let there = |yes| if yes { Answer::There } else { Answer::Missing };
