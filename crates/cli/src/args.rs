@@ -54,7 +54,7 @@ Exit status: 0 done, 1 refused by the system, 2 wrong usage.";
 pub enum Command {
     /// Tell what this kernel offers, and what to do about the rest
     #[command(
-        after_help = "Example:\n  qlinux check\n\nExit status: 0 when the CPU can be scheduled, else 1."
+        after_help = CHECK_HELP
     )]
     Check,
     /// Start scheduling a resource
@@ -205,13 +205,13 @@ impl Properties {
 
 #[derive(Args, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
-    /// The most the class may have: 20%, 150% (of one CPU), 20ms/100ms, or none
+    /// The most the class may have: 20%, 150% (of one CPU), 20ms/100ms, or none; takes kernel 6.17
     #[arg(long, value_name = "MAX", allow_negative_numbers = true)]
     pub max: Option<Max>,
     /// Unused quota of earlier periods that it may keep, e.g. 10ms
     #[arg(long, value_name = "TIME")]
     pub burst: Option<Burst>,
-    /// Whether the class gets only what its siblings leave
+    /// Whether the class gets only what its siblings leave; takes kernel 6.19
     #[arg(long, value_name = "on|off", value_parser = on_off)]
     pub idle: Option<bool>,
 }
@@ -403,6 +403,16 @@ Examples:
 
 On a machine whose kernel cannot do it, or without root, the experiments run in the guest.";
 
+const CHECK_HELP: &str = "\
+Example:
+  qlinux check
+
+Kernels from 6.12 on will do, some with less: a line that says `limited` tells what that costs, and what to do about
+it. The running kernel's own types are asked, not its version. --json also has `lacking`: everything that the
+schedulers would use and this kernel has not, with what is done instead.
+
+Exit status: 0 when the CPU can be scheduled, else 1.";
+
 const ADD_EXAMPLES: &str = "\
 Examples:
   qlinux class add /film --weight 400
@@ -431,7 +441,8 @@ Examples:
 ENTITLED is what the class is to have by the weights of what is runnable now, RECEIVED what it got during the
 interval, both in percent of one processor: 150 % is one and a half. No class is entitled to more than its threads
 can use. SERVED is all it got since `up cpu`, with everything below it. Where a class is limited, MAX is its limit
-and THROTTLED how long it was not served because of that.";
+and THROTTLED how long it was not served because of that. `(not held)` stands behind a limit, or behind `idle`, of
+which the running kernel does not tell H-SFQ: `qlinux check` says what to do about it.";
 
 const MOVE_HELP: &str = "\
 Examples:

@@ -15,7 +15,7 @@ pub fn check(json: bool) -> Outcome {
         let mut text = format!("Kernel {}\n", report.kernel);
         for (resource, title) in [
             (Resource::Cpu, "CPU (qlinux up cpu)"),
-            (Resource::Link, "Links"),
+            (Resource::Link, "Links (qlinux up link)"),
             (Resource::Disk, "Disks (qlinux up disk)"),
         ] {
             let _ = writeln!(text, "\n{title}");

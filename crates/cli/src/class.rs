@@ -181,6 +181,8 @@ fn show(what: &Show, json: bool) -> Outcome {
 }
 
 const NONE: &str = "-";
+/// Behind what nobody holds a class to.
+const NOT_HELD: &str = " (not held)";
 
 fn table(classes: &[Shown], received: bool) -> String {
     let limited = classes
@@ -266,10 +268,7 @@ fn row(class: &Shown, label: String, received: bool, limited: bool) -> Vec<Strin
     let leaf = class.leaf.map(|leaf| leaf.name().to_string());
     let mut row = vec![
         label,
-        or_none(match class.idle {
-            Some(true) => Some("idle".into()),
-            _ => class.weight.map(|w| w.to_string()),
-        }),
+        or_none(weight(class)),
         or_none(if class.shared {
             Some("(shared)".into())
         } else {
@@ -294,13 +293,27 @@ fn row(class: &Shown, label: String, received: bool, limited: bool) -> Vec<Strin
     row.push(or_none(class.runnable.map(|n| n.to_string())));
     if limited {
         let max = class.max.filter(|m| *m != Max::None);
-        row.push(or_none(max.map(|m| m.to_string())));
+        let held = if class.max_held == Some(false) {
+            NOT_HELD
+        } else {
+            ""
+        };
+        row.push(or_none(max.map(|m| format!("{m}{held}"))));
         let throttled = class.throttled_ns.filter(|_| max.is_some());
         row.push(or_none(
             throttled.map(|ns| format!("{:.3} s", ns as f64 / 1e9)),
         ));
     }
     row
+}
+
+/// A kernel that does not tell H-SFQ of idle classes has them share by weight.
+fn weight(class: &Shown) -> Option<String> {
+    match (class.idle, class.idle_held) {
+        (Some(true), Some(false)) => Some(format!("idle{NOT_HELD}")),
+        (Some(true), _) => Some("idle".into()),
+        _ => class.weight.map(|w| w.to_string()),
+    }
 }
 
 /// Names as branches of a tree. The order is depth first.
@@ -343,8 +356,10 @@ mod tests {
             runnable: Some(1),
             misses: Some(0),
             max: None,
+            max_held: None,
             burst_us: None,
             idle: None,
+            idle_held: None,
             throttled: None,
             throttled_ns: None,
             shared: false,
@@ -368,6 +383,33 @@ mod tests {
         assert_eq!(labels(&classes), expected);
         let below: Vec<_> = ["/a", "/a/x", "/a/y"].map(shown).into();
         assert_eq!(labels(&below), ["/a", "├─ x", "└─ y"]);
+    }
+
+    #[test]
+    fn what_nobody_holds_is_said() {
+        let limited = Shown {
+            max: Some(Max::Quota(20_000, 100_000)),
+            idle: Some(true),
+            ..shown("/a")
+        };
+        let text = |max_held, idle_held| {
+            let class = Shown {
+                max_held,
+                idle_held,
+                ..limited.clone()
+            };
+            anstream::adapter::strip_str(&table(&[class], false)).to_string()
+        };
+        let held = text(Some(true), Some(true));
+        assert!(
+            held.contains("20 %") && !held.contains("not held"),
+            "{held}"
+        );
+        let not = text(Some(false), Some(false));
+        assert!(
+            not.contains("20 % (not held)") && not.contains("idle (not held)"),
+            "{not}"
+        );
     }
 
     #[test]

@@ -3,7 +3,11 @@
 
 use crate::args::UpCpu;
 use crate::{print, print_json, Outcome};
+use qlinux::cgroup::Hierarchy;
+use qlinux::class::{self, NotHeld};
 use qlinux::cpu::{self, Ended, Ending, State, Status};
+use qlinux::features::{Features, Lack, IDLE, LIMITS, TIMERS};
+use qlinux::ClassPath;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
@@ -17,8 +21,14 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
         eprint!("{}", qlinux::load_words());
     }
     let earlier = result?;
+    let not_held = class::not_held(&Hierarchy::discover()?, Features::here().holds());
     if json {
-        return print_json(&serde_json::json!({ "cpu": cpu::status()?, "earlier": earlier }));
+        return print_json(
+            &serde_json::json!({ "cpu": cpu::status()?, "earlier": earlier, "not_held": not_held }),
+        );
+    }
+    for warning in warnings(&not_held, &Features::here().lacking()) {
+        eprintln!("qlinux: {warning}");
     }
     let mut text = String::new();
     if let Some(ending) = earlier {
@@ -26,6 +36,40 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
     }
     text += "H-SFQ schedules the CPU.\n";
     print(&text)
+}
+
+/// Of several classes, so many are named.
+const NAMED_MAX: usize = 3;
+
+/// A line each on limits and idleness that classes had before, and have no more while it is up.
+fn warnings(not_held: &NotHeld, lacking: &[Lack]) -> Vec<String> {
+    let line = |classes: &[ClassPath], what: &str, names: &[&str]| {
+        let lack = lacking.iter().find(|lack| names.contains(&lack.name))?;
+        let named: Vec<&str> = classes
+            .iter()
+            .take(NAMED_MAX)
+            .map(ClassPath::as_str)
+            .collect();
+        let more = if classes.len() > NAMED_MAX {
+            ", …"
+        } else {
+            ""
+        };
+        let count = match classes.len() {
+            0 => return None,
+            1 => "1 class".into(),
+            n => format!("{n} classes"),
+        };
+        Some(format!(
+            "{what} of {count} ({}{more}) is not held while H-SFQ is up, because {}; {}",
+            named.join(", "),
+            lack.found,
+            lack.remedy
+        ))
+    };
+    let limits = line(&not_held.limits, "the limit", &[LIMITS, TIMERS]);
+    let idle = line(&not_held.idle, "the idleness", &[IDLE]);
+    limits.into_iter().chain(idle).collect()
 }
 
 pub fn down(json: bool) -> Outcome {
@@ -110,6 +154,11 @@ fn words(status: &Status) -> String {
         }
         _ => {}
     }
+    let lacking = status.lacking.iter().flatten();
+    for lack in lacking.filter(|lack| lack.cost.is_some()) {
+        let cost = lack.cost.unwrap_or_default();
+        let _ = writeln!(text, "     {cost}, because {}; {}", lack.found, lack.remedy);
+    }
     match &status.other {
         Some(name) if status.state != State::Up => {
             let _ = writeln!(text, "     the sched_ext scheduler '{name}' is running");
@@ -160,8 +209,54 @@ mod tests {
             lending: Some(cpu::Lending::default()),
             other: None,
             leftovers: false,
+            lacking: None,
             programs: Vec::new(),
         }
+    }
+
+    fn lack(name: &'static str, cost: Option<&'static str>) -> Lack {
+        Lack {
+            name,
+            what: "x",
+            resource: qlinux::check::Resource::Cpu,
+            since: Some("6.17"),
+            cost,
+            instead: None,
+            fatal: false,
+            found: format!("this kernel has no {name}"),
+            remedy: "boot kernel 6.17 or newer".into(),
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_is_said_if_it_costs_something() {
+        let up = Status {
+            lacking: Some(vec![lack("a", None), lack("b", Some("limits do not hold"))]),
+            ..status(State::Up)
+        };
+        assert!(words(&up).ends_with(
+            "\n     limits do not hold, because this kernel has no b; boot kernel 6.17 or newer\n"
+        ));
+    }
+
+    #[test]
+    fn classes_that_lose_something_are_counted() {
+        let paths = |n: u32| (0..n).map(|i| format!("/c{i}").parse().unwrap()).collect();
+        let lacking = [lack(IDLE, None), lack(LIMITS, None)];
+        assert!(warnings(&NotHeld::default(), &lacking).is_empty());
+        let several = NotHeld {
+            limits: paths(5),
+            idle: paths(1),
+        };
+        assert_eq!(
+            warnings(&several, &lacking),
+            [
+                "the limit of 5 classes (/c0, /c1, /c2, …) is not held while H-SFQ is up, because this kernel has no \
+                 cgroup_set_bandwidth; boot kernel 6.17 or newer",
+                "the idleness of 1 class (/c0) is not held while H-SFQ is up, because this kernel has no \
+                 cgroup_set_idle; boot kernel 6.17 or newer"
+            ]
+        );
     }
 
     #[test]

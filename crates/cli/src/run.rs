@@ -210,7 +210,7 @@ fn undo(classes: &Classes, path: &ClassPath, created: &[ClassPath], before: Opti
         let _ = class::delete(&classes.fs, path);
     }
     if let Some(before) = before {
-        let _ = classes.set(path, before);
+        let _ = classes.restore(path, before);
     }
 }
 

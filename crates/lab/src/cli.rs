@@ -25,7 +25,7 @@ pub enum LabCommand {
     Run(RunArgs),
     /// Play a film against ten busy programs, stock kernel and QLinux, and say what was seen
     Demo {
-        /// Folder of the results
+        /// Folder of the results [default: target/demo in a checkout, else ./results]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -121,13 +121,21 @@ pub fn main(command: LabCommand) -> Result<ExitCode> {
     }
 }
 
-/// Where results go.
+/// Where results go: those that are published with the sources.
 fn results(out: Option<PathBuf>) -> PathBuf {
-    let default = || match guest::checkout() {
-        Some(dir) => dir.join("docs/results"),
+    out.unwrap_or_else(|| below_checkout("docs/results", guest::checkout()))
+}
+
+/// Where those of the demo go: who looks at it has a checkout that is as it was.
+fn demo_results(out: Option<PathBuf>) -> PathBuf {
+    out.unwrap_or_else(|| below_checkout("target/demo", guest::checkout()))
+}
+
+fn below_checkout(folder: &str, checkout: Option<PathBuf>) -> PathBuf {
+    match checkout {
+        Some(dir) => dir.join(folder),
         None => "results".into(),
-    };
-    out.unwrap_or_else(default)
+    }
 }
 
 fn list(json: bool) -> Result<ExitCode> {
@@ -276,7 +284,7 @@ fn print_manifest(manifest: &Manifest, out: &Path) {
 
 fn demo(given: Option<PathBuf>) -> Result<ExitCode> {
     const NAME: &str = "qlinux-6a";
-    let out = results(given.clone());
+    let out = demo_results(given.clone());
     let args = RunArgs {
         names: vec![NAME.to_owned()],
         all: false,
@@ -343,6 +351,26 @@ mod tests {
     use crate::manifest::tests::manifest;
     use crate::manifest::{Claim, Target};
     use clap::Parser;
+
+    #[test]
+    fn results_are_kept_apart_from_those_of_the_demo() {
+        let below = |folder| below_checkout(folder, Some("/checkout".into()));
+        assert_eq!(below("target/demo"), PathBuf::from("/checkout/target/demo"));
+        assert_eq!(
+            below_checkout("target/demo", None),
+            PathBuf::from("results")
+        );
+        let given = Some(PathBuf::from("/x"));
+        assert_eq!(
+            (results(given.clone()), demo_results(given.clone())),
+            ("/x".into(), "/x".into())
+        );
+        let (published, demo) = (results(None), demo_results(None));
+        assert!(
+            published != demo && !demo.starts_with(published),
+            "{demo:?}"
+        );
+    }
 
     #[derive(Parser)]
     struct Cli {

@@ -81,8 +81,17 @@ pub enum Error {
     AlreadyUp,
     #[error("another sched_ext scheduler, '{name}', is running and the kernel takes one at a time: stop it first")]
     OtherScheduler { name: String },
-    #[error("kernel {release} has no sched_ext: boot a kernel of at least 7.3 with CONFIG_SCHED_CLASS_EXT; see `qlinux check`")]
-    NoSchedExt { release: String },
+    #[error("kernel {release} has no sched_ext: {remedy}; see `qlinux check`")]
+    NoSchedExt { release: String, remedy: String },
+    #[error("H-SFQ cannot be loaded because {why}: {remedy}; see `qlinux check`")]
+    Unable { why: String, remedy: String },
+    #[error("class {path} cannot be held to {option} by H-SFQ: {why}; {remedy}, or end H-SFQ with `qlinux down cpu` and let the stock scheduler hold it")]
+    NotHeld {
+        path: String,
+        option: &'static str,
+        why: String,
+        remedy: String,
+    },
     #[error("the running scheduler speaks interface {found}, this program {ours}: replace it with `qlinux up cpu --replace`")]
     Version { found: u32, ours: u32 },
     #[error("this H-SFQ keeps no trace: start it with `qlinux up cpu --trace 16M`")]
@@ -212,6 +221,8 @@ impl Error {
             TreeFull { .. } => Errno::ENOSPC,
             NotLoaded | Ended { .. } | NoProcess { .. } | NoThread { .. } => Errno::ESRCH,
             NoSchedExt { .. }
+            | Unable { .. }
+            | NotHeld { .. }
             | NoCpuController { .. }
             | NotMovable { .. }
             | NotThreaded { .. }

@@ -4,6 +4,7 @@
 //! | Module | Kernel interface |
 //! |---|---|
 //! | [`check`] | what this kernel offers |
+//! | [`features`] | what it lacks of what the schedulers use, and what that costs |
 //! | [`cgroup`] | the class hierarchy, which is the cgroup v2 tree |
 //! | [`cpu`] | the CPU scheduler: load, attach, pin, read, end |
 //! | [`class`] | operations on classes, made of the two above |
@@ -25,6 +26,7 @@ pub mod class;
 pub mod cpu;
 pub mod disk;
 mod error;
+pub mod features;
 pub mod intf;
 mod leaf;
 mod limit;

@@ -7,10 +7,11 @@ mod moving;
 mod show;
 
 pub use moving::Member;
-pub use show::{show, Shown};
+pub use show::{not_held, show, NotHeld, Shown};
 
 use crate::cgroup::{Hierarchy, Kind};
 use crate::cpu::Running;
+use crate::features::{Lack, IDLE, LIMITS, TIMERS};
 use crate::intf::{CtlClass, CtlThread, WEIGHT_NICE};
 use crate::reserve::Param;
 use crate::undo::Undo;
@@ -30,6 +31,8 @@ pub trait Scheduler {
     fn set_param(&self, tid: i32, param: &Param) -> Result<CtlThread>;
     /// Processors that each class is entitled to now, by path.
     fn entitled(&self) -> Result<HashMap<String, f64>>;
+    /// What its kernel lacks.
+    fn lacking(&self) -> Vec<Lack>;
 }
 
 impl Scheduler for Running {
@@ -51,6 +54,10 @@ impl Scheduler for Running {
 
     fn entitled(&self) -> Result<HashMap<String, f64>> {
         crate::view::entitled()
+    }
+
+    fn lacking(&self) -> Vec<Lack> {
+        Running::lacking(self)
     }
 }
 
@@ -161,6 +168,7 @@ impl<S: Scheduler> Classes<S> {
                 parent: parent.to_string(),
             });
         }
+        self.require_held(path, &new.settings)?;
         let mut undo = Undo::new();
         for parent in &missing {
             self.add_one(parent, false, &mut undo)?;
@@ -244,9 +252,42 @@ impl<S: Scheduler> Classes<S> {
     /// Changes a class.
     pub fn set(&self, path: &ClassPath, settings: &Settings) -> Result<()> {
         self.fs.require(path)?;
+        self.require_held(path, settings)?;
+        self.restore(path, settings)
+    }
+
+    /// Makes it again what it was, also what nobody holds it to.
+    pub fn restore(&self, path: &ClassPath, settings: &Settings) -> Result<()> {
         let mut undo = Undo::new();
         self.apply(path, settings, &mut undo)?;
         undo.keep();
+        Ok(())
+    }
+
+    /// Refuses what would be written, and by which nothing would be held.
+    fn require_held(&self, path: &ClassPath, settings: &Settings) -> Result<()> {
+        let limited = settings.max.is_some_and(|max| max != Max::None);
+        let burst = settings.burst.is_some_and(|burst| burst.0 > 0);
+        let idle = settings.idle == Some(true);
+        if path.is_root() || !(limited || burst || idle) {
+            return Ok(());
+        }
+        let lacking = self.scheduler.lacking();
+        let asked = [
+            (limited, "--max", [LIMITS, TIMERS]),
+            (burst, "--burst", [LIMITS, TIMERS]),
+            (idle, "--idle", [IDLE, IDLE]),
+        ];
+        for (_, option, names) in asked.into_iter().filter(|(asked, ..)| *asked) {
+            if let Some(lack) = lacking.iter().find(|lack| names.contains(&lack.name)) {
+                return Err(Error::NotHeld {
+                    path: path.to_string(),
+                    option,
+                    why: lack.found.clone(),
+                    remedy: lack.remedy.clone(),
+                });
+            }
+        }
         Ok(())
     }
 

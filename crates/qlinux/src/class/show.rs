@@ -3,6 +3,7 @@
 
 use super::Scheduler;
 use crate::cgroup::{Hierarchy, Kind};
+use crate::features::Holds;
 use crate::{ClassPath, Leaf, Max, Result};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -37,10 +38,14 @@ pub struct Shown {
     pub misses: Option<u64>,
     /// The most it may have (`cpu.max`); the root has no limit.
     pub max: Option<Max>,
+    /// Whoever schedules the CPU holds it to that; `None`: there is no limit, or it is not known.
+    pub max_held: Option<bool>,
     /// Of earlier quotas it may keep that much, in microseconds.
     pub burst_us: Option<u64>,
     /// It gets only what its siblings leave.
     pub idle: Option<bool>,
+    /// Whoever schedules the CPU holds it to that; `None`: it is not idle, or it is not known.
+    pub idle_held: Option<bool>,
     /// How often it has used up its quota.
     pub throttled: Option<u64>,
     /// For how long it was not served because of that.
@@ -117,6 +122,12 @@ fn one<S: Scheduler>(
     };
     let shared = node.is_some_and(|n| n.shared != 0);
     let own = node.filter(|_| !shared);
+    let (max, idle) = (fs.max(&path), fs.idle(&path));
+    let limited = matches!(max, Some(Max::Quota(..)));
+    let held = match limited || idle == Some(true) {
+        true => held_by(scheduler),
+        false => None,
+    };
     Ok(Shown {
         weight: fs.weight(&path).map(|w| w.get()),
         kind: fs.kind(&path),
@@ -128,12 +139,48 @@ fn one<S: Scheduler>(
         threads: fs.threads(&path).map_or(0, |t| t.len()),
         runnable: own.map(|n| n.runnable),
         misses: own.map(|n| n.misses),
-        max: fs.max(&path),
+        max,
+        max_held: held.filter(|_| limited).map(|held| held.limits),
         burst_us: fs.burst(&path).map(|b| b.0),
-        idle: fs.idle(&path),
+        idle,
+        idle_held: held.filter(|_| idle == Some(true)).map(|held| held.idle),
         throttled: own.map(|n| n.throttled),
         throttled_ns: own.map(|n| n.throttled_ns),
         shared,
         path,
     })
+}
+
+/// What classes are held to now; `None`: that is up to another scheduler, or to one that cannot be
+/// seen.
+fn held_by<S: Scheduler>(scheduler: Option<&S>) -> Option<Holds> {
+    match scheduler {
+        Some(scheduler) => Some(Holds::of(&scheduler.lacking())),
+        None if crate::cpu::other_scheduler().is_some() => None,
+        None => Some(Holds::ALL),
+    }
+}
+
+/// Classes with something that H-SFQ does not hold them to on this kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NotHeld {
+    /// They have a limit.
+    pub limits: Vec<ClassPath>,
+    /// They are idle.
+    pub idle: Vec<ClassPath>,
+}
+
+/// Looks for them, below all classes.
+pub fn not_held(fs: &Hierarchy, holds: Holds) -> NotHeld {
+    if holds == Holds::ALL {
+        return NotHeld::default();
+    }
+    let all = fs.walk(&ClassPath::root());
+    let with = |has: &dyn Fn(&ClassPath) -> bool| all.iter().filter(|p| has(p)).cloned().collect();
+    let limited = |path: &ClassPath| matches!(fs.max(path), Some(Max::Quota(..)));
+    let idle = |path: &ClassPath| fs.idle(path) == Some(true);
+    NotHeld {
+        limits: with(&|path| !holds.limits && limited(path)),
+        idle: with(&|path| !holds.idle && idle(path)),
+    }
 }

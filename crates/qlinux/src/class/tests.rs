@@ -15,6 +15,7 @@ struct Table {
     threads: RefCell<HashMap<i32, (u64, u32)>>,
     params: RefCell<Vec<(i32, Param)>>,
     full: Cell<bool>,
+    lacking: RefCell<Vec<Lack>>,
     refuse_leaf: Cell<bool>,
 }
 
@@ -63,6 +64,10 @@ impl Scheduler for Table {
 
     fn entitled(&self) -> Result<HashMap<String, f64>> {
         Ok(HashMap::from([("/a".into(), 1.5)]))
+    }
+
+    fn lacking(&self) -> Vec<Lack> {
+        self.lacking.borrow().clone()
     }
 }
 
@@ -278,4 +283,119 @@ fn delete_says_what_is_in_the_way() {
         delete(&b.fake.fs, &path("/no")),
         Err(Error::NoClass { .. })
     ));
+}
+
+/// What a kernel of 6.16 has not, as far as classes go.
+fn lack(name: &'static str) -> Lack {
+    Lack {
+        name,
+        what: "x",
+        resource: crate::check::Resource::Cpu,
+        since: Some("6.17"),
+        cost: Some("y"),
+        instead: Some("z"),
+        fatal: false,
+        found: format!("this kernel has no {name}"),
+        remedy: "boot kernel 6.17 or newer".into(),
+    }
+}
+
+#[test]
+fn what_nobody_would_hold_is_refused_and_changes_nothing() {
+    let b = bench();
+    let a = b.fake.class("/a", "domain", "", "");
+    let file = |name| b.classes.fs.directory(&a).join(name);
+    std::fs::write(file("cpu.max"), "max 100000\n").unwrap();
+    std::fs::write(file("cpu.idle"), "0\n").unwrap();
+    std::fs::write(file("cpu.max.burst"), "0\n").unwrap();
+    let max = Settings {
+        max: Some(Max::Quota(20_000, 100_000)),
+        ..Settings::default()
+    };
+    let idle = Settings {
+        idle: Some(true),
+        ..Settings::default()
+    };
+    b.classes.set(&a, &max).unwrap();
+    b.classes.set(&a, &idle).unwrap();
+    for lacks in [LIMITS, TIMERS] {
+        *b.classes.scheduler.lacking.borrow_mut() = vec![lack(lacks)];
+        let refusal = b.classes.set(&a, &max).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            format!(
+                "class /a cannot be held to --max by H-SFQ: this kernel has no {lacks}; boot kernel 6.17 or newer, or end \
+                 H-SFQ with `qlinux down cpu` and let the stock scheduler hold it"
+            )
+        );
+        let new = New {
+            settings: max,
+            ..New::default()
+        };
+        assert!(matches!(
+            b.classes.add(&path("/new"), &new),
+            Err(Error::NotHeld {
+                option: "--max",
+                ..
+            })
+        ));
+        assert!(!b.classes.fs.exists(&path("/new")));
+        b.classes.set(&a, &idle).unwrap();
+    }
+    *b.classes.scheduler.lacking.borrow_mut() = vec![lack(IDLE)];
+    b.classes.set(&a, &max).unwrap();
+    assert!(matches!(
+        b.classes.set(&a, &idle),
+        Err(Error::NotHeld {
+            option: "--idle",
+            ..
+        })
+    ));
+    *b.classes.scheduler.lacking.borrow_mut() = vec![lack(LIMITS), lack(IDLE)];
+    let burst = Settings {
+        burst: Some(Burst(1000)),
+        ..Settings::default()
+    };
+    assert!(matches!(
+        b.classes.set(&a, &burst),
+        Err(Error::NotHeld {
+            option: "--burst",
+            ..
+        })
+    ));
+    // Taking something back is no claim, nor is putting back what was there.
+    let none = Settings {
+        max: Some(Max::None),
+        idle: Some(false),
+        ..Settings::default()
+    };
+    b.classes.set(&a, &none).unwrap();
+    b.classes.restore(&a, &max).unwrap();
+    assert!(b.fake.text(&a, "cpu.max").starts_with("20000 100000"));
+}
+
+#[test]
+fn what_is_shown_says_whether_it_is_held() {
+    let b = bench();
+    let a = b.fake.class("/a", "domain", "", "");
+    b.fake.class("/b", "domain", "", "");
+    let file = |name| b.classes.fs.directory(&a).join(name);
+    std::fs::write(file("cpu.max"), "20000 100000\n").unwrap();
+    std::fs::write(file("cpu.idle"), "1\n").unwrap();
+    let held = |lacking: &[&'static str]| {
+        *b.classes.scheduler.lacking.borrow_mut() = lacking.iter().copied().map(lack).collect();
+        let shown = show(&b.fake.fs, Some(&b.classes.scheduler), &path("/"), None).unwrap();
+        assert_eq!((shown[2].max_held, shown[2].idle_held), (None, None));
+        (shown[1].max_held, shown[1].idle_held)
+    };
+    assert_eq!(held(&[]), (Some(true), Some(true)));
+    assert_eq!(held(&[LIMITS]), (Some(false), Some(true)));
+    assert_eq!(held(&[TIMERS]), (Some(false), Some(true)));
+    assert_eq!(held(&[IDLE, "scx_bpf_now"]), (Some(true), Some(false)));
+
+    let found = |limits, idle| not_held(&b.fake.fs, crate::features::Holds { limits, idle });
+    assert_eq!(found(true, true), NotHeld::default());
+    assert_eq!(found(false, true).limits, std::slice::from_ref(&a));
+    assert_eq!(found(true, false).idle, [a.clone()]);
+    assert!(found(true, false).limits.is_empty());
 }

@@ -3,12 +3,15 @@
 
 mod object;
 mod pins;
+mod reason;
 mod running;
 
 pub use running::{Constants, Running, Tree};
 
+use crate::cgroup::Hierarchy;
+use crate::features::{Features, Lack, IDLE, IDLE_AT_START};
 use crate::intf;
-use crate::{check, Error, Lock, Result};
+use crate::{bpf, check, ClassPath, Error, Lock, Result};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapType, ProgramType};
 use std::path::Path;
@@ -118,6 +121,8 @@ pub struct Status {
     pub other: Option<String>,
     /// What an interrupted command left behind, cleared by the next `up` or `down`.
     pub leftovers: bool,
+    /// What the kernel lacks of what it uses, while it runs.
+    pub lacking: Option<Vec<Lack>>,
     /// Its programs, while it runs and to those who may ask the kernel for them.
     pub programs: Vec<Program>,
 }
@@ -147,6 +152,7 @@ pub enum Ended {
 pub fn up(options: &Options) -> Result<Option<Ending>> {
     require_sched_ext()?;
     let _lock = Lock::take()?;
+    check::before_cpu()?;
     let settings = settings(options)?;
     let earlier = make_room(options.replace)?;
     pins::make_folder()?;
@@ -155,7 +161,28 @@ pub fn up(options: &Options) -> Result<Option<Ending>> {
         // Nothing was running before, nothing remains.
         let _ = pins::clear();
     }
-    result.map(|()| earlier)
+    result.map(|()| {
+        tell_idle();
+        earlier
+    })
+}
+
+/// Kernels before 7.3 do not say which classes are idle when a scheduler starts, but do when
+/// `cpu.idle` is written.
+fn tell_idle() {
+    let lacking = Features::here().lacking();
+    let lacks = |name| lacking.iter().any(|lack| lack.name == name);
+    if !lacks(IDLE_AT_START) || lacks(IDLE) {
+        return;
+    }
+    if let Ok(fs) = Hierarchy::discover() {
+        for path in fs.walk(&ClassPath::root()) {
+            if fs.idle(&path) == Some(true) {
+                // One that vanishes meanwhile needs nothing.
+                let _ = fs.set_idle(&path, true);
+            }
+        }
+    }
 }
 
 /// Ends the scheduler; every thread returns to the stock one.
@@ -194,6 +221,7 @@ pub fn status() -> Result<Status> {
         lending: None,
         other: other_scheduler(),
         leftovers: false,
+        lacking: None,
         programs: Vec::new(),
     };
     if !pins::exist()? {
@@ -213,6 +241,9 @@ pub fn status() -> Result<Status> {
         .filter(|name| status.state != State::Up || name != NAME);
     if status.state == State::Up {
         status.programs = programs();
+        let mut lacking = Features::here().lacking();
+        lacking.retain(|lack| lack.resource == check::Resource::Cpu);
+        status.lacking = Some(lacking);
     }
     if status.state != State::Down {
         let constants = running.constants();
@@ -245,13 +276,11 @@ pub fn require_sched_ext() -> Result<()> {
     if Path::new(SCHED_EXT).is_dir() {
         return Ok(());
     }
-    Err(Error::NoSchedExt {
-        release: check::release(),
-    })
+    check::before_cpu()
 }
 
 /// Name of the sched_ext scheduler that the kernel runs now.
-fn other_scheduler() -> Option<String> {
+pub(crate) fn other_scheduler() -> Option<String> {
     let read = |name: &str| std::fs::read_to_string(Path::new(SCHED_EXT).join(name)).ok();
     if read("state")?.trim() == "disabled" {
         return None;
@@ -355,10 +384,13 @@ fn load(settings: &object::Settings) -> Result<libbpf_rs::Object> {
         lending: false,
         ..*settings
     };
-    object::load(settings).or_else(|e| match settings.lending {
+    let first = object::load(settings);
+    let words = bpf::words();
+    let loaded = first.or_else(|e| match settings.lending {
         true => object::load(&without).map_err(|_| e),
         false => Err(e),
-    })
+    });
+    loaded.map_err(|e| reason::of_load(e, &words))
 }
 
 /// Watches who waits for whom. The pins of these links go with the others.
@@ -394,12 +426,12 @@ fn attach(object: &mut libbpf_rs::Object) -> Result<Link> {
     match (attached, ending) {
         (Ok(link), None) => Ok(link),
         (_, Some(end)) => Err(Error::Attach {
-            why: format!("{} {}", end.reason, end.message).trim().to_string(),
+            why: reason::of_start(format!("{} {}", end.reason, end.message).trim()),
         }),
         (Err(e), None) => match other_scheduler() {
             Some(name) => Err(Error::OtherScheduler { name }),
             None => Err(Error::Attach {
-                why: format!("{e:#}"),
+                why: reason::of_start(&format!("{e:#}")),
             }),
         },
     }

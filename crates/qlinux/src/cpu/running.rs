@@ -79,6 +79,11 @@ impl Running {
         Ok(running)
     }
 
+    /// What the kernel does not tell it of, or has no function for.
+    pub fn lacking(&self) -> Vec<crate::features::Lack> {
+        crate::features::Features::here().lacking()
+    }
+
     /// The one that has pins, whatever became of it.
     pub(super) fn open_any() -> Result<Running> {
         let path = pins::path(pins::LINK);

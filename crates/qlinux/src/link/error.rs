@@ -36,7 +36,7 @@ pub enum Refusal {
     Foreign { dev: String, kind: String },
     #[error("the queueing discipline of {dev} speaks interface {found}, this program {ours}: start it anew with `qlinux up link {dev} --replace`")]
     Version { dev: String, found: u32, ours: u32 },
-    #[error("kernel {release} has no queueing disciplines in BPF: boot a kernel of at least 7.3 with CONFIG_NET_SCH_BPF; see `qlinux check`")]
+    #[error("kernel {release} has no queueing disciplines in BPF: boot a kernel of 6.16 or newer that was built with CONFIG_NET_SCH_BPF=y; see `qlinux check`")]
     NoBpfQdisc { release: String },
     #[error("no network interface here is scheduled by H-SFQ under the handle {major:x}: `qlinux status` lists those that are")]
     NoLink { major: u16 },

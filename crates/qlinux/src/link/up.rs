@@ -317,12 +317,7 @@ fn pinned(pins: &Pins, dev: &str) -> Result<Option<Running>> {
 
 /// Ends or refuses what is there. Returns what to put back one day.
 fn make_room(device: &Device, pins: &Pins, replace: bool) -> Result<Before> {
-    if !check::bpf_qdisc() {
-        return Err(Refusal::NoBpfQdisc {
-            release: check::release(),
-        }
-        .into());
-    }
+    check::before_link()?;
     let dev = &device.name;
     if let Some(running) = pinned(pins, dev)? {
         if installed(device.index, running.constants.major)? {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What disks need.
+
+use super::system::System;
+use super::{item, Item, Resource, Verdict};
+use crate::disk::module::{self, Module};
+
+impl System {
+    pub(super) fn disk(&self) -> Vec<Item> {
+        let release = self.release();
+        let module = Module::find(&self.root, &release);
+        let (modules, found) = self.option("CONFIG_MODULES");
+        let remedy = "boot a kernel built with CONFIG_MODULES=y";
+        let mut items = vec![item(
+            Resource::Disk,
+            "loadable modules",
+            modules,
+            found,
+            remedy,
+        )];
+        items.push(self.disk_module(&module, &release));
+        items.push(self.disk_headers(&module, &release));
+        items.push(self.disk_signature(&module));
+        items.push(self.disk_cgroups());
+        items
+    }
+
+    fn disk_module(&self, module: &Module, release: &str) -> Item {
+        let (verdict, found) = match module {
+            Module::Loaded => (Verdict::Yes, "loaded".into()),
+            Module::There(file) => {
+                let below = file.strip_prefix(&self.root).unwrap_or(file);
+                (Verdict::Yes, format!("/{}", below.display()))
+            }
+            Module::Missing => (Verdict::No, format!("not built for kernel {release}")),
+        };
+        let remedy = module::build_remedy(&self.root, release);
+        item(Resource::Disk, "module cello", verdict, found, &remedy)
+    }
+
+    /// A module that is there needs them with the next kernel only.
+    fn disk_headers(&self, module: &Module, release: &str) -> Item {
+        let build = format!("/lib/modules/{release}/build");
+        let (verdict, found) = match (self.path(&build).exists(), module) {
+            (true, _) => (Verdict::Yes, format!("{build} is there")),
+            (false, Module::Missing) => (Verdict::No, format!("{build} is missing")),
+            (false, _) => (Verdict::Limited, format!("{build} is missing")),
+        };
+        item(
+            Resource::Disk,
+            "headers to build a module",
+            verdict,
+            found,
+            "install the kernel's headers: apt install linux-headers-$(uname -r) dkms",
+        )
+    }
+
+    fn disk_signature(&self, module: &Module) -> Item {
+        let secure = module::secure_boot(&self.root) == Some(true);
+        let signed = module::signed_only(&self.root);
+        let (verdict, found) = match (secure || signed, module) {
+            (false, _) => (Verdict::Yes, "modules need no signature"),
+            (true, Module::Loaded) => (Verdict::Yes, "the kernel took the module"),
+            (true, _) if secure => (Verdict::Limited, "Secure Boot is on"),
+            (true, _) => (Verdict::Limited, "the kernel takes only signed modules"),
+        };
+        let what = "modules of one's own";
+        item(Resource::Disk, what, verdict, found, module::SIGN_REMEDY)
+    }
+
+    fn disk_cgroups(&self) -> Item {
+        let table = self.text("/proc/self/mountinfo").unwrap_or_default();
+        let mount = crate::cgroup::mount_point(&table).unwrap_or_default();
+        let controllers = self.text(&format!("{}/cgroup.controllers", mount.display()));
+        let controllers = controllers.unwrap_or_default();
+        let missing: Vec<&str> = ["io", "memory"]
+            .into_iter()
+            .filter(|name| !controllers.split(' ').any(|c| c == *name))
+            .collect();
+        let (verdict, found) = match missing.is_empty() {
+            true => (Verdict::Yes, "controllers io and memory".to_string()),
+            false => (
+                Verdict::Limited,
+                format!("no controller {}", missing.join(", no controller ")),
+            ),
+        };
+        let remedy = match missing.first() {
+            Some(&"io") => "processes can have disk classes, cgroups cannot: boot with the kernel parameter cgroup_no_v1=all",
+            _ => "what is written through the page cache has no class: boot with the kernel parameter cgroup_enable=memory",
+        };
+        item(
+            Resource::Disk,
+            "disk classes of cgroups",
+            verdict,
+            found,
+            remedy,
+        )
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the running kernel's type information (BTF) says of functions, structures and
+//! enumerations: one pass over some 130,000 types, since a search by name is such a pass each.
+
+use libbpf_rs::btf::types::{Composite, DeclTag, Enum, Enum64, Func, FuncProto};
+use libbpf_rs::btf::{Btf, BtfKind, BtfType, ReferencesType, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Where the kernel shows it.
+pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+/// The mark of a function that BPF programs may call.
+const CALLABLE: &str = "bpf_kfunc";
+
+/// One question about the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ask {
+    /// A function that BPF programs may call, and how many arguments it has.
+    Call(&'static str, usize),
+    /// Any function.
+    Function(&'static str),
+    /// A structure's member.
+    Member(&'static str, &'static str),
+    /// A constant of an enumeration.
+    Constant(&'static str, &'static str),
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is there.
+    There,
+    /// It is not.
+    Missing,
+    /// The function is there, but not marked as one that programs may call, as others are.
+    Unmarked,
+    /// The function has so many arguments.
+    Arguments(usize),
+}
+
+impl Ask {
+    /// The type that it is about.
+    fn of(&self) -> &'static str {
+        match self {
+            Ask::Call(name, _)
+            | Ask::Function(name)
+            | Ask::Member(name, _)
+            | Ask::Constant(name, _) => name,
+        }
+    }
+
+    /// In the words of the kernel's sources.
+    pub fn words(&self) -> String {
+        match self {
+            Ask::Call(name, _) | Ask::Function(name) => (*name).into(),
+            Ask::Member(of, name) => format!("{of}.{name}"),
+            Ask::Constant(_, name) => (*name).into(),
+        }
+    }
+}
+
+struct Function {
+    arguments: usize,
+    callable: bool,
+}
+
+/// What was found of the types that are asked about.
+pub struct Types {
+    functions: HashMap<String, Function>,
+    /// Type and member, or enumeration and constant.
+    parts: HashSet<(String, String)>,
+    /// The kernel marks the functions that programs may call: not every build does.
+    marks: bool,
+}
+
+impl Types {
+    /// Reads the account below `root`; `None`: there is none, or it cannot be read.
+    pub fn read(root: &Path, asked: impl Iterator<Item = Ask>) -> Option<Types> {
+        let path = root.join(VMLINUX.trim_start_matches('/'));
+        // libbpf would tell the terminal what our own words tell better.
+        let before = libbpf_rs::set_print(None);
+        let btf = Btf::from_path(path);
+        libbpf_rs::set_print(before);
+        let wanted: HashSet<&'static str> = asked.map(|ask| ask.of()).collect();
+        btf.ok().map(|btf| Types::look(&btf, &wanted))
+    }
+
+    fn look(btf: &Btf<'_>, wanted: &HashSet<&'static str>) -> Types {
+        let mut types = Types {
+            functions: HashMap::new(),
+            parts: HashSet::new(),
+            marks: false,
+        };
+        let mut callable: HashSet<TypeId> = HashSet::new();
+        let mut functions: Vec<(TypeId, &str, usize)> = Vec::new();
+        let all = (1..btf.len() as u32).map(TypeId::from);
+        for kind in all.filter_map(|id| btf.type_by_id::<BtfType<'_>>(id)) {
+            let name = kind.name().and_then(|name| name.to_str()).unwrap_or("");
+            if kind.kind() == BtfKind::DeclTag && name == CALLABLE {
+                let tag = DeclTag::try_from(kind);
+                callable.extend(tag.map(|tag| tag.referenced_type_id()));
+            } else if !wanted.contains(name) {
+            } else if let Ok(function) = Func::try_from(kind) {
+                let prototype = FuncProto::try_from(function.referenced_type());
+                functions.push((kind.type_id(), name, prototype.map_or(0, |p| p.len())));
+            } else {
+                types.note_parts(name, kind);
+            }
+        }
+        types.marks = !callable.is_empty();
+        for (id, name, arguments) in functions {
+            let found = Function {
+                arguments,
+                callable: callable.contains(&id),
+            };
+            // A static function elsewhere may have the same name.
+            let known = types.functions.get(name);
+            if known.is_none_or(|known| !known.callable) {
+                types.functions.insert(name.into(), found);
+            }
+        }
+        types
+    }
+
+    fn note_parts(&mut self, of: &str, kind: BtfType<'_>) {
+        let mut note = |name: Option<&std::ffi::OsStr>| {
+            let name = name.and_then(|name| name.to_str()).unwrap_or_default();
+            self.parts.insert((of.into(), name.into()));
+        };
+        if let Ok(composite) = Composite::try_from(kind) {
+            composite.iter().for_each(|member| note(member.name));
+        } else if let Ok(constants) = Enum::try_from(kind) {
+            constants.iter().for_each(|constant| note(constant.name));
+        } else if let Ok(constants) = Enum64::try_from(kind) {
+            constants.iter().for_each(|constant| note(constant.name));
+        }
+    }
+
+    /// Does this build mark the functions that programs may call?
+    pub fn marks(&self) -> bool {
+        self.marks
+    }
+
+    /// Answers a question that was among those asked at first.
+    pub fn answer(&self, ask: Ask) -> Answer {
+        let there = |yes| if yes { Answer::There } else { Answer::Missing };
+        match ask {
+            Ask::Function(name) => there(self.functions.contains_key(name)),
+            Ask::Member(of, name) | Ask::Constant(of, name) => {
+                there(self.parts.contains(&(of.into(), name.into())))
+            }
+            Ask::Call(name, arguments) => match self.functions.get(name) {
+                None => Answer::Missing,
+                Some(found) if self.marks && !found.callable => Answer::Unmarked,
+                Some(found) if found.arguments != arguments => Answer::Arguments(found.arguments),
+                Some(_) => Answer::There,
+            },
+        }
+    }
+
+    /// Is it there, just as asked?
+    pub fn has(&self, ask: Ask) -> bool {
+        self.answer(ask) == Answer::There
+    }
+}
