@@ -25,6 +25,15 @@ check unloaded-show qlinux class show /
 check unloaded-del qlinux class del /bare
 equal unloaded-deleted "$(ls -d $CG/bare 2>/dev/null)" ''
 
+# What would stop it is said before anything is tried.
+echo 0 >/proc/sys/net/core/bpf_jit_enable 2>/dev/null
+if [[ $(cat /proc/sys/net/core/bpf_jit_enable) == 0 ]]; then
+	refused no-compiler 1 'because net.core.bpf_jit_enable is 0: .*sysctl -w' qlinux up cpu
+	echo 1 >/proc/sys/net/core/bpf_jit_enable
+fi
+refused contained 1 'a user namespace of its own, from which no BPF program is loaded: run qlinux on the host' unshare --user --map-root-user qlinux up cpu
+refused bare-root 1 'neither CAP_SYS_ADMIN nor CAP_BPF' setpriv --bounding-set -all --inh-caps -all qlinux up cpu
+
 check up qlinux up cpu
 refused up-twice 1 'is loaded already; replace it' qlinux up cpu
 check add qlinux class add /a --weight 200 --leaf rr

@@ -12,6 +12,14 @@ pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 /// The mark of a function that BPF programs may call.
 const CALLABLE: &str = "bpf_kfunc";
 
+/// Of three types two are of these, which nobody asks about.
+const UNASKED: [BtfKind; 4] = [
+    BtfKind::Ptr,
+    BtfKind::FuncProto,
+    BtfKind::Array,
+    BtfKind::Const,
+];
+
 /// One question about the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
@@ -95,6 +103,9 @@ impl Types {
         let mut functions: Vec<(TypeId, &str, usize)> = Vec::new();
         let all = (1..btf.len() as u32).map(TypeId::from);
         for kind in all.filter_map(|id| btf.type_by_id::<BtfType<'_>>(id)) {
+            if UNASKED.contains(&kind.kind()) {
+                continue;
+            }
             let name = kind.name().and_then(|name| name.to_str()).unwrap_or("");
             if kind.kind() == BtfKind::DeclTag && name == CALLABLE {
                 let tag = DeclTag::try_from(kind);
