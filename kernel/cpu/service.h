@@ -105,7 +105,43 @@ __noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena 
 	return true;
 }
 
-/* After that, without the lock. */
+/* The leaf that comes first, HSFQ_NIL: none, or the scheduler has failed. */
+__noinline int choose(void)
+{
+	u32 leaf;
+
+	if (!lock_tree())
+		return HSFQ_NIL;
+	leaf = hsfq_schedule(&tree);
+	unlock_tree();
+	return leaf;
+}
+
+/* This CPU must not serve the leaf, which joins those it has passed over. Likewise. */
+__noinline int choose_but(u32 leaf, u32 *passed __arg_nonnull)
+{
+	if (!lock_tree())
+		return HSFQ_NIL;
+	hsfq_totals.passed_over++;
+	*passed = leaf_pass(&tree, leaf, *passed);
+	leaf = hsfq_schedule(&tree);
+	unlock_tree();
+	return leaf;
+}
+
+/* The first of the leaves passed over may be chosen again. Returns the next of them. */
+__noinline int restore_leaf(u32 leaf)
+{
+	u32 next;
+
+	if (!lock_tree())
+		return HSFQ_NIL;
+	next = leaf_restore(&tree, leaf);
+	unlock_tree();
+	return next;
+}
+
+/* After end_service, without the lock. */
 static void trace_end(struct ended *e, s32 tid)
 {
 	e->quantum.tid = tid;
