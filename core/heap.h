@@ -9,7 +9,8 @@
  *
  *   hsfq_heap_insert  a child becomes ready
  *   hsfq_heap_remove  it is not ready any more
- *   hsfq_sift         its tag has changed
+ *   hsfq_heap_move    its tag has changed
+ *   hsfq_charge_node  what it was served is added to its tag
  */
 #ifndef QLINUX_CORE_HEAP_H
 #define QLINUX_CORE_HEAP_H
@@ -204,6 +205,39 @@ CORE_COLD void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
 	if (l->right)
 		t->node[l->right].up = last;
 	hsfq_place(t, last, h->who);
+}
+
+/* The ready node's tag has changed: it is the last to arrive with that tag. */
+CORE_FN void hsfq_heap_move(hsfq_tree_t *t, u32 n)
+{
+	t->node[n].order = ++t->order;
+	if (t->node[t->node[n].parent].waiting > 1)
+		hsfq_sift(t, t->node[n].slot, n);
+}
+
+/* ---- a node is charged ------------------------------------------------- */
+
+CORE_COLD u64 hsfq_idle_length(u64 length_ns)
+{
+	return length_ns < SFQ_LENGTH_MAX_NS ? length_ns * HSFQ_IDLE_TIMES : SFQ_LENGTH_MAX_NS;
+}
+
+/* What service of the node counts, of the node's weight. */
+CORE_FN u64 hsfq_length(hsfq_node_t *h, u64 length_ns)
+{
+	return h->flags & HSFQ_IDLE ? hsfq_idle_length(length_ns) : length_ns;
+}
+
+/* Its own service only, not that of its ancestors. */
+CORE_FN void hsfq_charge_node(hsfq_tree_t *t, u32 n, u64 length_ns, u64 planned_ns)
+{
+	hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+	sfq_charge(&p->clock, &h->flow, hsfq_length(h, length_ns),
+		   planned_ns ? hsfq_length(h, planned_ns) : 0, h->weight, p->runnable, p->weights);
+	h->served_ns += length_ns;
+	if (h->flags & HSFQ_READY)
+		hsfq_heap_move(t, n);
 }
 
 #endif

@@ -46,26 +46,7 @@
 
 #include "heap.h"
 
-/* The ready node's tag has changed: it is the last to arrive with that tag. */
-CORE_FN void hsfq_heap_move(hsfq_tree_t *t, u32 n)
-{
-	t->node[n].order = ++t->order;
-	if (t->node[t->node[n].parent].waiting > 1)
-		hsfq_sift(t, t->node[n].slot, n);
-}
-
 /* ---- charging ---------------------------------------------------------- */
-
-CORE_COLD u64 hsfq_idle_length(u64 length_ns)
-{
-	return length_ns < SFQ_LENGTH_MAX_NS ? length_ns * HSFQ_IDLE_TIMES : SFQ_LENGTH_MAX_NS;
-}
-
-/* What service of the node counts, of the node's weight. */
-CORE_FN u64 hsfq_length(hsfq_node_t *h, u64 length_ns)
-{
-	return h->flags & HSFQ_IDLE ? hsfq_idle_length(length_ns) : length_ns;
-}
 
 /* Charges the leaf and all its ancestors. */
 CORE_FN void hsfq_charge(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns)
@@ -73,15 +54,8 @@ CORE_FN void hsfq_charge(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns
 	u32 n = leaf;
 
 	while (n > HSFQ_ROOT && CORE_MORE) {
-		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
-
-		sfq_charge(&p->clock, &h->flow, hsfq_length(h, length_ns),
-			   planned_ns ? hsfq_length(h, planned_ns) : 0, h->weight, p->runnable,
-			   p->weights);
-		h->served_ns += length_ns;
-		if (h->flags & HSFQ_READY)
-			hsfq_heap_move(t, n);
-		n = h->parent;
+		hsfq_charge_node(t, n, length_ns, planned_ns);
+		n = t->node[n].parent;
 	}
 	t->node[HSFQ_ROOT].served_ns += length_ns;
 }

@@ -193,7 +193,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		now = clock_now();
 		if (reads(prev, true) && reads_on(prev, cpu, now))
 			return;
-		if (!end_service(&e, th, prev->se.sum_exec_runtime, now, ASKS))
+		if (!end_quantum(&e, th, prev->se.sum_exec_runtime, now))
 			return;
 		leaf = e.leaf;
 	} else {
@@ -258,7 +258,7 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 		th->hungry_ns = 0;
 		th->chosen = 1;
 	}
-	if (!end_service(&e, th, p->se.sum_exec_runtime, now, runnable ? WAITS : SLEEPS))
+	if (!end_service(&e, th, p->se.sum_exec_runtime, now, !runnable))
 		return;
 	if (e.times)
 		limits_reached(e.timer, now);

@@ -43,6 +43,14 @@ ONCE once_sift(u32 s, u32 n)
 	return 0;
 }
 
+/* Nothing is planned with one server. */
+ONCE once_charge_node(u32 n, u64 length_ns)
+{
+	hsfq_charge_node(&tree, n, length_ns, 0);
+	return 0;
+}
+
+#define hsfq_charge_node(t, n, l, pl)  once_charge_node(n, l)
 #define hsfq_heap_insert(t, parent, n) once_heap_insert(parent, n)
 #define hsfq_heap_remove(t, parent, n) once_heap_remove(parent, n)
 #define hsfq_sift(t, s, n)             once_sift(s, n)
@@ -86,7 +94,6 @@ ONCE once_schedule(void)
 	return hsfq_schedule(&tree);
 }
 
-/* Nothing is planned with one server. */
 ONCE once_update(u32 leaf, u64 length_ns)
 {
 	hsfq_update(&tree, leaf, length_ns, 0);
@@ -140,6 +147,7 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #define hsfq_busy(t, n)                  once_busy(n)
 #define hsfq_activate(t, n)              once_activate(n)
 #define hsfq_deactivate(t, n)            once_deactivate(n)
+#define hsfq_plan(t, leaf, planned)      ((void)0)
 #define hsfq_schedule(t)                 ((u32)once_schedule())
 #define hsfq_update(t, leaf, length, pl) once_update(leaf, length)
 #define hsfq_contended(t, leaf)          once_contended(leaf)

@@ -71,12 +71,9 @@ struct ended {
 
 enum then { SLEEPS, WAITS, ASKS };
 
-/*
- * The thread's service ends here: it is charged, and sleeps, will wait, or asks for
- * the next quantum at once. False: the scheduler has failed.
- */
-__noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
-			   u64 exec, u64 now, u32 then)
+/* Here the thread's service ends: it is charged, and so on. */
+static __always_inline bool end_of_service(struct ended *e, struct thread __arena *th, u64 exec,
+					   u64 now, enum then then)
 {
 	bool departed;
 	u32 leaf;
@@ -103,6 +100,21 @@ __noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena 
 	}
 	unlock_tree();
 	return true;
+}
+
+/* The thread's service ends: it is charged, and sleeps or will wait. False: the scheduler
+ * has failed. */
+__noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
+			   u64 exec, u64 now, bool sleeps)
+{
+	return end_of_service(e, th, exec, now, sleeps ? SLEEPS : WAITS);
+}
+
+/* Its quantum ends: it is charged, and asks for the next at once. Likewise. */
+__noinline int end_quantum(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
+			   u64 exec, u64 now)
+{
+	return end_of_service(e, th, exec, now, ASKS);
 }
 
 /* The leaf that comes first, HSFQ_NIL: none, or the scheduler has failed. */
@@ -141,7 +153,7 @@ __noinline int restore_leaf(u32 leaf)
 	return next;
 }
 
-/* After end_service, without the lock. */
+/* After those, without the lock. */
 static void trace_end(struct ended *e, s32 tid)
 {
 	e->quantum.tid = tid;
