@@ -54,8 +54,10 @@ CORE_FN void hsfq_charge(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns
 	u32 n = leaf;
 
 	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n];
+
 		hsfq_charge_node(t, n, length_ns, planned_ns);
-		n = t->node[n].parent;
+		n = h->parent;
 	}
 	t->node[HSFQ_ROOT].served_ns += length_ns;
 }

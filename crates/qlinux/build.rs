@@ -15,7 +15,11 @@ const CLANGS: [&str; 5] = ["clang-22", "clang-21", "clang-20", "clang-19", "clan
 /// machines that have one (kernel/cpu/once.h).
 const OBJECTS: [(&str, &str, &[&str]); 3] = [
     ("hsfq_cpu", "kernel/cpu/hsfq_cpu.bpf.c", &[]),
-    ("hsfq_cpu_single", "kernel/cpu/hsfq_cpu.bpf.c", &["-DSINGLE_CPU"]),
+    (
+        "hsfq_cpu_single",
+        "kernel/cpu/hsfq_cpu.bpf.c",
+        &["-DSINGLE_CPU"],
+    ),
     ("hsfq_link", "kernel/link/hsfq_link.bpf.c", &[]),
 ];
 

@@ -55,6 +55,7 @@ static int make_queue(u32 leaf)
 __noinline int make_waits(u32 leaf)
 {
 	struct waits __arena *w;
+	u64 __arena *counts;
 	u32 i;
 
 	if (leaf >= HSFQ_NODES)
@@ -70,9 +71,10 @@ __noinline int make_waits(u32 leaf)
 		spare_waits.left--;
 		w = spare_waits.next++;
 	}
+	counts = (u64 __arena *)(u64)w; /* whole words at a time */
 #pragma unroll
-	for (i = 0; i < WAITS_BUCKETS; i++)
-		w->count[i] = 0;
+	for (i = 0; i < sizeof(*w) / sizeof(*counts); i++)
+		counts[i] = 0;
 	leaf_waits[leaf] = w;
 	return 0;
 }

@@ -183,10 +183,10 @@ ONCE once_limit_release(u32 n, u64 now)
 	return limit_release(&tree, n, now);
 }
 
-#define limit_held(t, n)              ((t)->held && once_held_path(n))
-#define limit_left(t, n)              once_limit_left(n)
-#define limit_charge(t, n, l, now)    once_limit_charge(n, l, now)
-#define limit_release(t, n, now)      once_limit_release(n, now)
+#define limit_held(t, n)           ((t)->held && once_held_path(n))
+#define limit_left(t, n)           once_limit_left(n)
+#define limit_charge(t, n, l, now) once_limit_charge(n, l, now)
+#define limit_release(t, n, now)   once_limit_release(n, now)
 #endif
 
 #include "../../core/idle.h"
@@ -240,8 +240,8 @@ ONCE_LONG once_quantum_of(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 ONCE_LONG once_quantum_cut(lend_thread_t *waiting __arg_arena, lend_thread_t *th __arg_arena,
 			   u64 ran_ns, u64 now)
 {
-	return quantum_pack(quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt,
-					ran_ns, now));
+	return quantum_pack(
+		quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt, ran_ns, now));
 }
 
 ONCE once_waits_count(waits_t *w __arg_arena, u64 wait_ns)
@@ -270,11 +270,11 @@ ONCE once_lend_exit(lend_thread_t *th __arg_arena)
 
 #define quantum_cut(t, wl, w, l, th, ran, now)                                                     \
 	quantum_unpack(once_quantum_cut((lend_thread_t *)(w), (lend_thread_t *)(th), ran, now))
-#define quantum_of(t, leaf, th, now)      quantum_unpack(once_quantum_of(leaf, th, now))
-#define waits_count(w, wait)              once_waits_count(w, wait)
-#define lend_settle(t, b, th, now)        once_lend_settle(th, now)
-#define lend_served(t, th)                once_lend_served(th)
-#define lend_exit(t, b, th)               once_lend_exit(th)
+#define quantum_of(t, leaf, th, now) quantum_unpack(once_quantum_of(leaf, th, now))
+#define waits_count(w, wait)         once_waits_count(w, wait)
+#define lend_settle(t, b, th, now)   once_lend_settle(th, now)
+#define lend_served(t, th)           once_lend_served(th)
+#define lend_exit(t, b, th)          once_lend_exit(th)
 #endif
 
 #endif

@@ -29,11 +29,7 @@ pub struct Unknown {
 
 impl Unknown {
     /// Of the operations `name` in an object that is not loaded yet.
-    pub fn find(
-        open: &OpenObject,
-        kernel: &Btf<'_>,
-        name: &str,
-    ) -> libbpf_rs::Result<Unknown> {
+    pub fn find(open: &OpenObject, kernel: &Btf<'_>, name: &str) -> libbpf_rs::Result<Unknown> {
         // SAFETY: the pointer is that of the open object, which outlives the use.
         let ours = Btf::from_bpf_object(unsafe { open.as_libbpf_object().as_ref() })?
             .ok_or_else(|| lacking("type information"))?;
