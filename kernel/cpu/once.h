@@ -244,12 +244,6 @@ ONCE_LONG once_quantum_cut(lend_thread_t *waiting __arg_arena, lend_thread_t *th
 		quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt, ran_ns, now));
 }
 
-ONCE once_waits_count(waits_t *w __arg_arena, u64 wait_ns)
-{
-	waits_count(w, wait_ns);
-	return 0;
-}
-
 ONCE once_lend_settle(lend_thread_t *th __arg_arena, u64 now)
 {
 	lend_settle(&tree, &loans, th, now);
@@ -271,7 +265,6 @@ ONCE once_lend_exit(lend_thread_t *th __arg_arena)
 #define quantum_cut(t, wl, w, l, th, ran, now)                                                     \
 	quantum_unpack(once_quantum_cut((lend_thread_t *)(w), (lend_thread_t *)(th), ran, now))
 #define quantum_of(t, leaf, th, now) quantum_unpack(once_quantum_of(leaf, th, now))
-#define waits_count(w, wait)         once_waits_count(w, wait)
 #define lend_settle(t, b, th, now)   once_lend_settle(th, now)
 #define lend_served(t, th)           once_lend_served(th)
 #define lend_exit(t, b, th)          once_lend_exit(th)
