@@ -255,7 +255,7 @@ weights 100 300 0
 readers a 12 1
 readers b 12 2
 sleep 1
-read -r first group < <(shares 3)
+read -r first _ < <(shares 10)
 close several-queues "$first" 0.25 0.02
 quit a b
 check verify verified --rw=randrw --bsrange=4k-64k --size=16m --numjobs=2 --offset_increment=32m

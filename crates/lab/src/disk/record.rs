@@ -53,6 +53,9 @@ pub struct Record {
     pub served: Vec<Served>,
     /// When that was.
     pub span: Span,
+    /// The longest service of a request, of any area and also before the span, in nanoseconds: who was
+    /// served for long waits for long.
+    pub longest_ns: u64,
 }
 
 impl Record {
@@ -66,8 +69,13 @@ impl Record {
             served.len() < kept || oldest_ns <= span.begin_ns,
             "the disk served more requests than it keeps a record of: measure a shorter time"
         );
+        let longest_ns = served.iter().map(|one| one.end_ns - one.begin_ns).max();
         served.retain(|one| one.end_ns > span.begin_ns && one.begin_ns < span.end_ns);
-        Ok(Record { served, span })
+        Ok(Record {
+            served,
+            span,
+            longest_ns: longest_ns.unwrap_or(0),
+        })
     }
 
     /// Those that began in an area.
@@ -121,12 +129,6 @@ impl Record {
         longest
     }
 
-    /// The longest service of a request of the area, in nanoseconds.
-    pub fn longest_ns(&self, area: &Area) -> u64 {
-        let time_ns = |one: &Served| one.end_ns - one.begin_ns;
-        self.of(area).map(time_ns).max().unwrap_or(0)
-    }
-
     /// All stretches of `length_ns`, one every `step_ns`.
     pub fn windows(&self, length_ns: u64, step_ns: u64) -> impl Iterator<Item = Span> + '_ {
         let begins = (self.span.begin_ns..).step_by(step_ns as usize);
@@ -163,7 +165,9 @@ mod tests {
         assert_eq!(record.gap_ns(&(0..1000)), 200, "from 400 to the end");
         assert_eq!(record.gap_ns(&(1000..3000)), 200, "from 0 to 200");
         assert_eq!(record.gap_ns(&(5000..6000)), 600);
-        assert_eq!(record.longest_ns(&(1000..3000)), 90);
+        assert_eq!(record.longest_ns, 100);
+        let later = Record::parse(TEXT, Span::from(405, 100), 9).unwrap();
+        assert_eq!(later.longest_ns, 100, "from 300 to 400, before the span");
     }
 
     #[test]

@@ -98,12 +98,7 @@ fn measure(lab: &Lab, session: &Session, side: Side, case: &Case) -> Result<Foun
     let weight = |user: &User| f64::from(case.plan.weights[user.class as usize]);
     let weights: f64 = case.users.iter().map(weight).sum();
     let rounds = weights / weight(&case.users[last]);
-    let longest_ms = areas
-        .iter()
-        .map(|area| record.longest_ns(area))
-        .max()
-        .unwrap_or(0) as f64
-        / 1e6;
+    let longest_ms = record.longest_ns as f64 / 1e6;
     Ok(Found {
         busy: 100.0 * record.busy(),
         shares: areas
