@@ -42,7 +42,7 @@ json() {
 # ---- before the module ----------------------------------------------------
 
 like check-there "$(qlinux check)" 'yes +module cello'
-file=$(find /usr/lib/modules/ -name 'cello.ko*')
+file=$(find "/usr/lib/modules/$(uname -r)" -name 'cello.ko*')
 mv "$file" /tmp/kept.ko
 depmod
 modprobe testdisk count=2 depth=32 || fail testdisk "there is no testdisk"
