@@ -442,7 +442,7 @@ CORE_FN void leaf_weigh(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 weight,
 	if (runnable)
 		l->weights += weight - th->weight;
 	if (!leaf_stranger(l, th) && (l->policy == LEAF_ts || l->policy == LEAF_sfq))
-		sfq_reweight(&l->clock, &th->flow, th->weight, weight);
+		sfq_reweight(&l->clock, &th->flow, th->weight, weight, !runnable);
 	th->weight = weight;
 }
 

@@ -199,7 +199,7 @@ CORE_FN bool link_line_over(link_t *l, u32 n)
 {
 	hsfq_node_t *h = &l->tree.node[n], *p = &l->tree.node[h->parent];
 
-	return p->clock.epoch - h->flow.epoch > 2 || !sfq_before(p->clock.vtime, h->flow.start);
+	return sfq_past(&p->clock, &h->flow, p->clock.vtime);
 }
 
 /* A new line below an sfq or fq leaf. Lines that are over go, two for each that comes, so

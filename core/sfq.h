@@ -61,9 +61,6 @@ enum {
 
 /* Longest service charged at once, about 73 minutes: tags stay comparable. */
 #define SFQ_LENGTH_MAX_NS (1ULL << 42)
-/* In units times its weight: a flow that seems further ahead of v(t) than this
- * slept while v(t) went round. */
-#define SFQ_AHEAD_MAX (1ULL << 61)
 
 /* The most that is owed to a flow of average weight which could not use its share,
  * and of that, what was owed when another flow arrived. */
@@ -79,7 +76,7 @@ struct sfq_flow {
 struct sfq_clock {
 	u64 vtime;      /* v(t) */
 	u64 max_finish; /* greatest finish tag served: v(t) when idle */
-	u64 arrival;    /* least start tag that the last flow to arrive could have */
+	u64 arrival;    /* least start tag of the last flow to arrive, or 1/8 before v(t) */
 	u32 epoch;      /* eighths of the tag circle v(t) has passed */
 	u32 pad;
 };
@@ -106,8 +103,11 @@ CORE_FN void sfq_advance(struct sfq_clock CORE_MEM *c, u64 to)
 {
 	if (!sfq_before(c->vtime, to))
 		return;
-	if ((c->vtime >> SFQ_EPOCH_SHIFT) != (to >> SFQ_EPOCH_SHIFT))
+	if ((c->vtime >> SFQ_EPOCH_SHIFT) != (to >> SFQ_EPOCH_SHIFT)) {
 		c->epoch++;
+		/* An arrival long ago is not to look recent once v(t) has gone round. */
+		c->arrival = sfq_max(c->arrival, to - (1ULL << SFQ_EPOCH_SHIFT));
+	}
 	c->vtime = to;
 }
 
@@ -119,13 +119,19 @@ CORE_FN void sfq_flow_init(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_ME
 	f->epoch = c->epoch;
 }
 
+/* Of a flow asleep: is F <= v? That is v(t), or a little less. */
+CORE_FN bool sfq_past(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 v)
+{
+	return c->epoch - f->epoch > 2 || !sfq_before(v, f->start);
+}
+
 /* A quantum is requested after a sleep: S = max{ v - credit, F }. What F was rounded by is
  * forgotten where v is not less. */
 CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 credit)
 {
 	u64 v = c->vtime - credit;
 
-	if (c->epoch - f->epoch > 2 || !sfq_before(v, f->start)) {
+	if (sfq_past(c, f, v)) {
 		f->start = v;
 		f->rem = 0;
 	}
@@ -220,14 +226,15 @@ CORE_FN void sfq_idle(struct sfq_clock CORE_MEM *c)
 	sfq_advance(c, c->max_finish);
 }
 
-/* The weight changes: what the flow is ahead of v by keeps its length. */
+/* The weight changes: what the flow is ahead of v by keeps its length. The epoch of one that
+ * is not asleep is that of its last sleep, and says nothing. */
 CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u32 from,
-			  u32 to)
+			  u32 to, bool asleep)
 {
 	u64 ahead = f->start - c->vtime;
 
 	f->rem = 0;
-	if (!sfq_before(c->vtime, f->start) || ahead > SFQ_AHEAD_MAX / from)
+	if (asleep ? sfq_past(c, f, c->vtime) : !sfq_before(c->vtime, f->start))
 		return;
 	f->start = c->vtime + ahead / to * from + ahead % to * from / to;
 	c->max_finish = sfq_max(c->max_finish, f->start);

@@ -9,7 +9,7 @@
  * version, since distributions carry changes back. No other file here has a weak symbol.
  *
  *   6.13  a queue's functions were called dispatch and consume
- *   6.14  scx_bpf_now, bpf_task_from_vpid
+ *   6.14  scx_bpf_now, bpf_task_from_vpid, bpf_local_irq_save
  *   6.15  bpf_res_spin_lock
  *   6.17  limits of cgroups (cpu.max)
  *   6.19  scx_bpf_dsq_peek, scx_bpf_task_set_slice, insertion with a structure

@@ -11,6 +11,18 @@ use std::process::Command;
 /// clang below 19 crashes on arena memory; the newest that is there is taken.
 const CLANGS: [&str; 5] = ["clang-22", "clang-21", "clang-20", "clang-19", "clang"];
 
+/// Name, source and definitions of each object. That of the processors has a form of its own for
+/// machines that have one (kernel/cpu/once.h).
+const OBJECTS: [(&str, &str, &[&str]); 3] = [
+    ("hsfq_cpu", "kernel/cpu/hsfq_cpu.bpf.c", &[]),
+    (
+        "hsfq_cpu_single",
+        "kernel/cpu/hsfq_cpu.bpf.c",
+        &["-DSINGLE_CPU"],
+    ),
+    ("hsfq_link", "kernel/link/hsfq_link.bpf.c", &[]),
+];
+
 fn main() {
     let repository = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../..");
     let out = PathBuf::from(variable("OUT_DIR"));
@@ -32,10 +44,9 @@ fn main() {
     }
     let result =
         leaf_names(&repository.join("core/leaf.h"), &out.join("leaf_names.rs")).and_then(|()| {
-            ["cpu", "link"].iter().try_for_each(|resource| {
-                let object = out.join(format!("hsfq_{resource}.bpf.o"));
-                let source = format!("kernel/{resource}/hsfq_{resource}.bpf.c");
-                compile(&repository.join(source), &object)?;
+            OBJECTS.iter().try_for_each(|(name, source, defines)| {
+                let object = out.join(format!("{name}.bpf.o"));
+                compile(&repository.join(source), defines, &object)?;
                 compress(&object)
             })
         });
@@ -78,7 +89,7 @@ fn leaf_names(header: &Path, to: &Path) -> Result<(), String> {
     std::fs::write(to, table).map_err(|e| format!("{}: {e}", to.display()))
 }
 
-fn compile(source: &Path, object: &Path) -> Result<(), String> {
+fn compile(source: &Path, defines: &[&str], object: &Path) -> Result<(), String> {
     let clang = clang()?;
     let vmlinux = vmlinux_folder()?;
     println!(
@@ -104,6 +115,7 @@ fn compile(source: &Path, object: &Path) -> Result<(), String> {
         // vmlinux.h names the tags of anonymous members.
         .args(["-fms-extensions", "-Wno-microsoft-anon-tag"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .args(defines)
         .arg(format!("-I{}", vmlinux.display()))
         .arg(format!("-I{libbpf}"))
         .arg("-c")

@@ -34,12 +34,21 @@ static __always_inline void unlock_tree(void)
 /* Where interrupts may be on. A call from user space that fails may be tried again. */
 static __always_inline bool lock_tree_irq(unsigned long *flags)
 {
+#ifdef SINGLE_CPU
+	bpf_local_irq_save(flags);
+	return true;
+#else
 	return lock_take_irq(&tree_lock, &tree_lock_plain, flags);
+#endif
 }
 
 static __always_inline void unlock_tree_irq(unsigned long *flags)
 {
+#ifdef SINGLE_CPU
+	bpf_local_irq_restore(flags);
+#else
 	lock_leave_irq(&tree_lock, &tree_lock_plain, flags);
+#endif
 }
 
 static __noinline struct thread __arena *thread_stored(struct task_struct *p)

@@ -52,27 +52,31 @@ static int make_queue(u32 leaf)
 
 /* The leaf's histogram of waits; it is kept, too. Without memory for one they
  * are not counted. Only one cgroup is made at a time. */
-static void make_waits(u32 leaf)
+__noinline int make_waits(u32 leaf)
 {
 	struct waits __arena *w;
+	u64 __arena *counts;
 	u32 i;
 
 	if (leaf >= HSFQ_NODES)
-		return;
+		return 0;
 	w = leaf_waits[leaf];
 	if (!w) {
 		if (!spare_waits.left) {
 			spare_waits.next = bpf_arena_alloc_pages(&arena, NULL, 1, NUMA_NO_NODE, 0);
 			if (!spare_waits.next)
-				return;
+				return 0;
 			spare_waits.left = ARENA_PAGE / sizeof(*w);
 		}
 		spare_waits.left--;
 		w = spare_waits.next++;
 	}
-	for (i = 0; i < WAITS_BUCKETS && can_loop; i++)
-		w->count[i] = 0;
+	counts = (u64 __arena *)(u64)w; /* whole words at a time */
+#pragma unroll
+	for (i = 0; i < sizeof(*w) / sizeof(*counts); i++)
+		counts[i] = 0;
 	leaf_waits[leaf] = w;
+	return 0;
 }
 
 static int root_init(u64 id)

@@ -45,10 +45,17 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 
 _Static_assert(HSFQ_WAITS == WAITS_BUCKETS, "a record holds a histogram");
 
+/* The address of the leaf's histogram. As a number, for of two pointers the verifier would follow
+ * each through the copying of all of it. */
+__noinline u64 counts_of(u32 leaf)
+{
+	return (u64)(leaf_waits[leaf % HSFQ_NODES] ?: &no_counts);
+}
+
 static __always_inline void fill_record(struct hsfq_class_record *r, u32 leaf)
 {
 	hsfq_node_t *l = ARENA_AT(tree.node, leaf), *node = ARENA_AT(tree.node, l->parent);
-	struct waits __arena *waits = leaf_waits[leaf] ?: &no_counts;
+	u64 __arena *counts = (u64 __arena *)counts_of(leaf); /* whole words at a time */
 
 	r->cgroup_id = leaf_cgroup[leaf];
 	r->served_ns = node->served_ns;
@@ -62,7 +69,7 @@ static __always_inline void fill_record(struct hsfq_class_record *r, u32 leaf)
 	r->policy = l->policy;
 	r->threads = l->threads;
 	r->runnable = l->runnable;
-	CONTEXT_COPY(u64, r->waits, (u64 __arena *)waits->count, sizeof(r->waits));
+	CONTEXT_COPY(u64, r->waits, counts, sizeof(r->waits));
 }
 
 /* The next leaf from c->from on; HSFQ_NIL: there is none. That is counted in the context,

@@ -43,9 +43,7 @@
 #define CORE_FN     static inline __attribute__((unused))
 #define CORE_INLINE static __always_inline __attribute__((unused))
 #define CORE_COLD   static __noinline __attribute__((unused))
-#include "../../core/quantum.h"
-#include "../../core/lend.h"
-#include "../../core/waits.h"
+#include "once.h"
 #include "intf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -172,10 +170,7 @@ static void restore_passed(u32 passed)
 	s32 idle;
 
 	while (leaf && can_loop) {
-		if (!lock_tree())
-			return;
-		next = leaf_restore(&tree, leaf);
-		unlock_tree();
+		next = restore_leaf(leaf);
 		idle = dsq_idle_cpu(leaf);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -198,14 +193,11 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		now = clock_now();
 		if (reads(prev, true) && reads_on(prev, cpu, now))
 			return;
-		if (!end_service(&e, th, prev->se.sum_exec_runtime, now, ASKS))
+		if (!end_quantum(&e, th, prev->se.sum_exec_runtime, now))
 			return;
 		leaf = e.leaf;
 	} else {
-		if (!lock_tree())
-			return;
-		leaf = hsfq_schedule(&tree);
-		unlock_tree();
+		leaf = choose();
 	}
 	if (loans.changed)
 		leaf = lend_and_choose(cpu, th, clock_now());
@@ -224,12 +216,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		moved = dsq_move_to_local(leaf);
 		if (moved || (th && th->leaf == leaf))
 			break;
-		if (!lock_tree())
-			return;
-		hsfq_totals.passed_over++;
-		passed = leaf_pass(&tree, leaf, passed);
-		leaf = hsfq_schedule(&tree);
-		unlock_tree();
+		leaf = choose_but(leaf, &passed);
 	}
 	if (th && !moved && !must_wait(prev, th))
 		serve_again(prev, cpu, th);
@@ -271,7 +258,7 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 		th->hungry_ns = 0;
 		th->chosen = 1;
 	}
-	if (!end_service(&e, th, p->se.sum_exec_runtime, now, runnable ? WAITS : SLEEPS))
+	if (!end_service(&e, th, p->se.sum_exec_runtime, now, !runnable))
 		return;
 	if (e.times)
 		limits_reached(e.timer, now);

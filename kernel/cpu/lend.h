@@ -126,7 +126,6 @@ static bool put_right(struct lend_turn *turn, s32 cpu)
 __noinline int lend_and_choose(s32 cpu, struct thread __arena *running __arg_arena, u64 now)
 {
 	struct lend_turn turn = {.now = now};
-	u32 leaf;
 
 	while (lend_turn(&turn) && can_loop) {
 		if (!turn.tid || (running && running->tid == turn.tid))
@@ -134,11 +133,7 @@ __noinline int lend_and_choose(s32 cpu, struct thread __arena *running __arg_are
 		if (!put_right(&turn, cpu))
 			break;
 	}
-	if (!lock_tree())
-		return HSFQ_NIL;
-	leaf = hsfq_schedule(&tree);
-	unlock_tree();
-	return leaf;
+	return choose();
 }
 
 #endif

@@ -73,6 +73,19 @@ static void limits_released(void)
 	}
 }
 
+/* Has the node returned? One at a time, so that nobody waits long for the lock. */
+__noinline int release_node(u32 n, u64 now)
+{
+	unsigned long flags;
+	bool released;
+
+	if (!lock_tree_irq(&flags))
+		return false;
+	released = limit_release(&tree, n, now);
+	unlock_tree_irq(&flags);
+	return released;
+}
+
 static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 {
 	u64 now = clock_now();
@@ -87,15 +100,11 @@ static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	unlock_tree_irq(&flags);
 	if (some_die)
 		rescue(now);
-	/* One node at a time, so that nobody waits long for the lock. */
 	for (limit_next = tree.unused; (n = limit_next) > HSFQ_ROOT && can_loop;) {
 		limit_next = n - 1;
-		if (n >= HSFQ_NODES || !(tree.node[n].flags & HSFQ_HELD))
-			continue;
-		if (!lock_tree_irq(&flags))
-			return 0;
-		released |= limit_release(&tree, n, now + TIMER_SLACK_NS);
-		unlock_tree_irq(&flags);
+		if (n < HSFQ_NODES && (tree.node[n].flags & HSFQ_HELD) &&
+		    release_node(n, now + TIMER_SLACK_NS))
+			released = true;
 	}
 	if (!lock_tree_irq(&flags))
 		return 0;

@@ -90,7 +90,7 @@ static void rescue_leaf(u32 leaf, u64 now)
 	bpf_rcu_read_unlock();
 }
 
-static __noinline void rescue(u64 now)
+__noinline int rescue(u64 now)
 {
 	u32 leaf;
 
@@ -100,6 +100,7 @@ static __noinline void rescue(u64 now)
 		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)
 			rescue_leaf(leaf, now);
 	}
+	return 0;
 }
 
 static int rescue_fires(void *map, u32 *key, struct quantum_timer *t)

@@ -71,12 +71,9 @@ struct ended {
 
 enum then { SLEEPS, WAITS, ASKS };
 
-/*
- * The thread's service ends here: it is charged, and sleeps, will wait, or asks for
- * the next quantum at once. False: the scheduler has failed.
- */
-__noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
-			   u64 exec, u64 now, u32 then)
+/* Here the thread's service ends: it is charged, and so on. */
+static __always_inline bool end_of_service(struct ended *e, struct thread __arena *th, u64 exec,
+					   u64 now, enum then then)
 {
 	bool departed;
 	u32 leaf;
@@ -105,7 +102,58 @@ __noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena 
 	return true;
 }
 
-/* After that, without the lock. */
+/* The thread's service ends: it is charged, and sleeps or will wait. False: the scheduler
+ * has failed. */
+__noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
+			   u64 exec, u64 now, bool sleeps)
+{
+	return end_of_service(e, th, exec, now, sleeps ? SLEEPS : WAITS);
+}
+
+/* Its quantum ends: it is charged, and asks for the next at once. Likewise. */
+__noinline int end_quantum(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
+			   u64 exec, u64 now)
+{
+	return end_of_service(e, th, exec, now, ASKS);
+}
+
+/* The leaf that comes first, HSFQ_NIL: none, or the scheduler has failed. */
+__noinline int choose(void)
+{
+	u32 leaf;
+
+	if (!lock_tree())
+		return HSFQ_NIL;
+	leaf = hsfq_schedule(&tree);
+	unlock_tree();
+	return leaf;
+}
+
+/* This CPU must not serve the leaf, which joins those it has passed over. Likewise. */
+__noinline int choose_but(u32 leaf, u32 *passed __arg_nonnull)
+{
+	if (!lock_tree())
+		return HSFQ_NIL;
+	hsfq_totals.passed_over++;
+	*passed = leaf_pass(&tree, leaf, *passed);
+	leaf = hsfq_schedule(&tree);
+	unlock_tree();
+	return leaf;
+}
+
+/* The first of the leaves passed over may be chosen again. Returns the next of them. */
+__noinline int restore_leaf(u32 leaf)
+{
+	u32 next;
+
+	if (!lock_tree())
+		return HSFQ_NIL;
+	next = leaf_restore(&tree, leaf);
+	unlock_tree();
+	return next;
+}
+
+/* After those, without the lock. */
 static void trace_end(struct ended *e, s32 tid)
 {
 	e->quantum.tid = tid;

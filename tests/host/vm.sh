@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: vm
-# description: vm/run passes output and status on, repeats exactly, and reports what goes wrong in the guest
-# timeout: 300
+# description: vm/run passes output and status on, repeats exactly on each kernel, and reports what goes wrong in the guest
+# timeout: 900
 set -uo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -59,6 +59,7 @@ cat >"$work/repeat.sh" <<'GUEST'
 #!/bin/bash
 hackbench -g 2 -l 20
 cat /proc/uptime /proc/schedstat /proc/interrupts /proc/sys/kernel/random/uuid
+uname -r
 nproc >&2
 GUEST
 guest first --cpus 4 --log "$work/first.log" "$work/repeat.sh" &
@@ -68,6 +69,56 @@ check 'two guests run at once' status_is first 0
 check 'four processors on request' says first.err '^4$'
 check 'a run repeats exactly, with four processors' cmp "$work/first.out" "$work/second.out"
 check 'the kernel log repeats exactly' cmp "$work/first.log" "$work/second.log"
+
+# --- a prepared machine: its runs must not differ either, and see what was done
+mkdir -p "$work/build/etc"
+echo from-build >"$work/build/etc/build"
+cat >"$work/prepared.sh" <<'GUEST'
+#!/bin/bash
+cat /tmp/prepared /etc/build /etc/added
+hackbench -g 1 -l 20
+cat /proc/uptime /proc/schedstat
+GUEST
+prepared() { # prepared NAME LINE ARG...
+	QLINUX_STAGE=$work/build guest "$1" --prepare "$2" --log "$work/$1.log" --add "$work/added:/etc/added" "${@:3}" "$work/prepared.sh"
+}
+line='echo $((6 * 7)) >/tmp/prepared; sleep 0.1; echo unseen'
+prepared third "$line" &
+prepared fourth "$line"
+wait
+check 'a prepared machine has what the line left, the build and added files' \
+	cmp -s <(head -n 3 "$work/third.out") <(printf '42\nfrom-build\nfrom-host\n')
+check 'a prepared run repeats exactly' cmp "$work/third.out" "$work/fourth.out"
+check 'its kernel log repeats exactly' cmp "$work/third.log" "$work/fourth.log"
+echo from-another >"$work/build/etc/build"
+prepared fifth "$line"
+check 'another build is prepared anew' says fifth.out from-another
+prepared sixth 'echo because; exit 7'
+check 'a line that fails is the status of the run' status_is sixth 7
+check 'and is named' says sixth.err 'preparing the machine failed: echo because'
+check 'and what it said is passed on' says sixth.out '^because$'
+# Booted afresh, since kernel parameters ask for it.
+prepared seventh "$line" --append quiet
+check 'a machine that cannot be saved is prepared all the same' says seventh.out '^42$'
+
+# --- the other kernels that are there
+images=${QLINUX_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/qlinux}/guest
+for image in "$images"/[0-9]*.[0-9]*; do
+	kernel=${image##*/}
+	[[ -f $image/manifest.json ]] || continue
+	guest one --kernel "$kernel" --log "$work/one.log" "$work/repeat.sh" &
+	QLINUX_KERNEL=$kernel guest two --log "$work/two.log" "$work/repeat.sh"
+	wait
+	check "a run repeats exactly on $kernel" cmp "$work/one.out" "$work/two.out"
+	check "the kernel log repeats exactly on $kernel" cmp "$work/one.log" "$work/two.log"
+	guest release --kernel "$kernel" 'uname -r; modprobe veth; ip link add v0 type veth && echo "a link"'
+	check "it is kernel $kernel" says release.out "^${kernel%-scx}[.].*$([[ $kernel != *-scx ]] || echo scx)"
+	check "modules of $kernel are found" says release.out 'a link'
+done
+guest none --kernel 1.2 true
+check 'a kernel that nobody has is told in a sentence' says none.err 'no kernel 1.2'
+guest wrong --kernel newest true
+check 'a word that is no kernel is wrong usage' status_is wrong 2
 
 # --- what goes wrong
 guest crash 'echo before; sleep 0.1; echo c >/proc/sysrq-trigger'

@@ -331,10 +331,7 @@ pub fn run(runs: &[Run], options: &Options, tally: &Tally) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = options.jobs.unwrap_or(processors).clamp(1, 8);
     if !runs.is_empty() {
-        println!(
-            "run  {} scripts in the guest, {jobs} at a time",
-            runs.len()
-        );
+        println!("run  {} scripts in the guest, {jobs} at a time", runs.len());
     }
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {

@@ -51,10 +51,36 @@ pub fn cargo_test(tally: &Tally) -> Result<()> {
     if !success {
         // A test program that does not build or crashes has no result line.
         failed = failed.max(1);
+        for line in reasons(&text) {
+            println!("     | {line}");
+        }
         show_failure(&text);
     }
     tally.note(name, passed, failed, start);
     Ok(())
+}
+
+/// Of every failed test what it said last: a property fails again at each step towards the
+/// minimal input, which it names at the end. Before it the seed, to be kept with the sources.
+fn reasons(text: &str) -> Vec<&str> {
+    const MOST_LINES: usize = 40;
+    let mut found = Vec::new();
+    let mut parts = text.split("\n---- ");
+    parts.next();
+    for part in parts {
+        let lines: Vec<&str> = part.lines().collect();
+        let last = lines
+            .iter()
+            .rposition(|line| line.contains(" panicked at "));
+        let said = lines[last.unwrap_or(1).min(lines.len())..].iter();
+        found.push(lines[0]);
+        found.extend(lines.iter().filter(|line| line.starts_with("cc ")));
+        let said = said.take_while(|line| {
+            !line.is_empty() && !line.starts_with("stack backtrace:") && !line.starts_with("note:")
+        });
+        found.extend(said.take(MOST_LINES));
+    }
+    found
 }
 
 /// Runs `scripts` one after the other.
@@ -75,4 +101,63 @@ pub fn run(scripts: &[Script], tally: &Tally) -> Result<()> {
         tally.note(&script.name, passed, failed, start);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reasons;
+
+    #[test]
+    fn the_minimal_input_is_shown() {
+        let text = "
+test numbers ... FAILED
+test strings ... FAILED
+
+failures:
+
+---- numbers stdout ----
+
+thread 'numbers' (1) panicked at tests/a.rs:7:9:
+too big
+stack backtrace:
+   0: somewhere
+proptest: Saving this and future failures in tests/a.regressions
+cc 0123
+
+thread 'numbers' (1) panicked at tests/a.rs:3:1:
+Test failed: too big.
+minimal failing input: n = [
+    40000,
+]
+\tsuccesses: 3
+
+stack backtrace:
+   0: somewhere
+
+---- strings stdout ----
+
+thread 'strings' (2) panicked at tests/a.rs:20:5:
+empty
+note: run with `RUST_BACKTRACE=1`
+
+
+failures:
+    numbers
+";
+        let expected = [
+            "numbers stdout ----",
+            "cc 0123",
+            "thread 'numbers' (1) panicked at tests/a.rs:3:1:",
+            "Test failed: too big.",
+            "minimal failing input: n = [",
+            "    40000,",
+            "]",
+            "\tsuccesses: 3",
+            "strings stdout ----",
+            "thread 'strings' (2) panicked at tests/a.rs:20:5:",
+            "empty",
+        ];
+        assert_eq!(reasons(text), expected);
+        assert!(reasons("error: could not compile").is_empty());
+    }
 }

@@ -47,10 +47,7 @@ impl Kernel {
 
     /// The release whose headers are there, so that modules can be built for it; else the reason.
     pub fn headers(&self) -> Result<std::result::Result<String, String>> {
-        said(
-            asked("vm/headers", &["--quiet", &self.name])?,
-            "vm/headers",
-        )
+        said(asked("vm/headers", &["--quiet", &self.name])?, "vm/headers")
     }
 }
 
@@ -82,8 +79,8 @@ fn said(output: Output, program: &str) -> Result<std::result::Result<String, Str
 /// The kernels of `vm/kernels.conf`, in its order.
 pub fn all() -> Result<Vec<Kernel>> {
     let path = root().join("vm/kernels.conf");
-    let text = fs::read_to_string(&path)
-        .with_context(|| format!("{} cannot be read", path.display()))?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     parse(&text).with_context(|| format!("{} is wrong", path.display()))
 }
 

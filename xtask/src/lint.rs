@@ -24,7 +24,7 @@ struct Source {
 /// Runs every check, reports all failures, fails when there is one.
 pub fn run() -> Result<()> {
     let sources = read_sources();
-    let steps: [(&str, Step); 8] = [
+    let steps: [(&str, Step); 9] = [
         ("formatting", Box::new(style::check_format)),
         ("clippy", Box::new(clippy)),
         ("shellcheck", Box::new(|| shellcheck(&sources))),
@@ -32,6 +32,7 @@ pub fn run() -> Result<()> {
         ("unfinished markers", Box::new(|| report(markers(&sources)))),
         ("file lengths", Box::new(|| report(lengths(&sources)))),
         ("layering", Box::new(|| report(layering(&sources)))),
+        ("properties", Box::new(|| report(properties(&sources)))),
         ("host names", Box::new(|| report(host_names(&sources)))),
     ];
     let mut failed = Vec::new();
@@ -190,6 +191,26 @@ fn layering(sources: &[Source]) -> Vec<String> {
             if !root().join("core").join(&name).is_file() {
                 broken.push(format!(
                     "{}: includes {name}, which is not in core/",
+                    source.name
+                ));
+            }
+        }
+    }
+    broken
+}
+
+/// Failing inputs of every property are kept, and all can be run longer, if all are configured alike.
+fn properties(sources: &[Source]) -> Vec<String> {
+    let block = Regex::new(r"(?m)^ *proptest! \{$").expect("a pattern");
+    let mut broken = Vec::new();
+    for source in sources {
+        for found in block.find_iter(&source.text) {
+            let rest = &source.text[found.end()..];
+            let head = rest.split("#[test]").next().unwrap_or(rest);
+            if !head.contains("#![proptest_config(") || !head.contains("cases(") {
+                let line = source.text[..found.end()].lines().count();
+                broken.push(format!(
+                    "{}:{line}: begin it with #![proptest_config(cases(256))], of crates/properties",
                     source.name
                 ));
             }

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use qlinux_core::cello::{asked, Cello, Class, Request, ROUNDS_NS};
 use qlinux_core::disk::Shape;
+use qlinux_properties::cases;
 use std::collections::{BTreeMap, BTreeSet};
 use world::{shape, World, SECOND};
 
@@ -12,7 +13,7 @@ use world::{shape, World, SECOND};
 mod world;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(30))]
 
     /// Backlogged classes get the disk's time by their weights, within 2 % over 20 rounds, whatever
     /// their requests' sizes.
@@ -148,25 +149,53 @@ proptest! {
     /// Real-time requests leave the scheduled queue in deadline order; of equal deadlines the
     /// one of the lower sector is first.
     #[test]
-    fn deadline_order(requests in prop::collection::vec((0u64..1 << 20, 0u64..20), 2..100)) {
-        let mut cello = Cello::new(Shape::FLAT.sectors, false);
-        cello.set_round(*ROUNDS_NS.end()).unwrap();
-        cello.set_in_flight(1).unwrap();
-        let group = cello.group(Class::Realtime, 100).unwrap();
-        let mut asked = BTreeMap::new();
-        for (sector, deadline) in requests {
-            let request = Request { sector, sectors: 8, writes: false, deadline_ns: deadline * 1000 };
-            asked.insert(cello.add(group, request, 0).unwrap(), (deadline, sector));
-        }
-        let mut expected: Vec<_> = asked.values().copied().collect();
+    fn deadline_order(requests in prop::collection::vec((0u64..20, 0u64..1 << 20), 2..=SCHEDULED_CLASS)) {
+        let mut expected = requests.clone();
         expected.sort_unstable();
-        let mut found = Vec::new();
-        while let Some(id) = cello.next(0) {
-            found.push(asked[&id]);
-            cello.done(id, 0);
-        }
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(order_of_service(&requests), expected);
     }
+}
+
+/// Of a class so many requests are in the scheduled queue; the others of the same round are
+/// pending until there is room.
+const SCHEDULED_CLASS: usize = 96;
+
+/// Of real-time requests, a deadline and a sector each, that come at once, in this order.
+fn order_of_service(requests: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut cello = Cello::new(Shape::FLAT.sectors, false);
+    cello.set_round(*ROUNDS_NS.end()).unwrap();
+    cello.set_in_flight(1).unwrap();
+    let group = cello.group(Class::Realtime, 100).unwrap();
+    let mut asked = BTreeMap::new();
+    for &(deadline, sector) in requests {
+        let request = Request {
+            sector,
+            sectors: 8,
+            writes: false,
+            deadline_ns: deadline * 1000,
+        };
+        asked.insert(cello.add(group, request, 0).unwrap(), (deadline, sector));
+    }
+    let mut found = Vec::new();
+    while let Some(id) = cello.next(0) {
+        found.push(asked[&id]);
+        cello.done(id, 0);
+    }
+    found
+}
+
+/// The order of deadlines is that of the scheduled queue: one for which it has no room is
+/// overtaken by the one that leaves it next, whatever its deadline.
+#[test]
+fn the_earliest_deadline_waits_for_room_in_the_scheduled_queue() {
+    let mut requests = vec![(1, 0); SCHEDULED_CLASS];
+    requests.push((0, 0));
+    let mut expected = requests.clone();
+    expected.swap(1, SCHEDULED_CLASS);
+    assert_eq!(order_of_service(&requests), expected);
+    // With one fewer there is room for all.
+    requests.remove(0);
+    assert_eq!(order_of_service(&requests)[0], (0, 0));
 }
 
 /// Shares are kept in every 20 rounds, not only on average.

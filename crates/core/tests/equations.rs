@@ -9,6 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::engine::Engine;
 use qlinux_core::{NodeId, LENGTH_MAX_NS};
+use qlinux_properties::cases;
 
 /// 1/1024 ns of service at any weight from 1 to 10 is a whole number of these.
 const FINE: i128 = 2520;
@@ -21,7 +22,7 @@ struct Exact {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     /// The rounding of one division is below one unit. It is carried, so a flow's
     /// tag stays within one unit of S + Σl/w; each time a flow takes over v as its

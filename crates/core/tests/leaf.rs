@@ -10,6 +10,7 @@ use qlinux_core::engine::{Engine, ThreadId};
 use qlinux_core::ffi;
 use qlinux_core::leaf::tunables;
 use qlinux_core::{Class, Error, NodeId, Policy, Reservation};
+use qlinux_properties::cases;
 
 /// Leaves, threads and a number of servers, driven as a kernel would.
 struct Machine {
@@ -336,7 +337,7 @@ impl Machine {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn core_and_model_agree(ops in vec(op(), 1..250)) {

@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::lend::{Lending, LENDERS_MAX};
 use qlinux_core::{NodeId, Policy, Tree};
+use qlinux_properties::cases;
 
 const MS: u64 = 1_000_000;
 
@@ -284,7 +285,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn in_one_leaf_weights_are_what_the_definition_says(ops in vec(op(), 1..120)) {

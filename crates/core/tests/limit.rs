@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::engine::{Engine, ThreadId};
 use qlinux_core::{Error, Limit, NodeId};
+use qlinux_properties::cases;
 
 const MS: u64 = 1_000_000;
 
@@ -210,7 +211,7 @@ impl Machine {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn core_and_model_agree(ops in vec(op(), 1..300)) {

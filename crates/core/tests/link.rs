@@ -6,6 +6,7 @@ use qlinux_core::engine::Engine;
 use qlinux_core::link::{self, Codel, Counts, Discipline, Goal, Link, Next, QueueId};
 use qlinux_core::model::Model;
 use qlinux_core::{Error, NodeId};
+use qlinux_properties::cases;
 use std::collections::{BTreeMap, VecDeque};
 
 const NO_GOAL: Goal = Goal {
@@ -122,6 +123,8 @@ fn weight() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     /// Core and model send the same packets in the same order, and refuse the same.
     #[test]
     fn packets_leave_as_the_equations_say(

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use qlinux_core::bounds::{check, Interval, Node, Options, Quantum, Trace};
 use qlinux_core::link::{Discipline, Goal, Link, Next, QueueId};
 use qlinux_core::NodeId;
+use qlinux_properties::cases;
 
 /// A byte takes a nanosecond, so lengths are times.
 const RATE: u64 = 1_000_000_000;
@@ -134,6 +135,8 @@ impl Run {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     /// Fairness, throughput and delay, for all nodes and all intervals. Tags are rounded to
     /// 1024ths of a byte per unit of weight.
     #[test]

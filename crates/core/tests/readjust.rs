@@ -5,6 +5,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::readjust::{readjust, Child, AMOUNT_MAX, CPU};
+use qlinux_properties::cases;
 
 /// Few and many children, weights of any ratio, threads from none to many.
 fn children() -> impl Strategy<Value = Vec<Child>> {
@@ -42,7 +43,7 @@ fn bisected(children: &[Child], capacity: u64) -> Vec<f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn all_that_can_be_used_is_divided_and_no_one_gets_more_than_it_can_use(

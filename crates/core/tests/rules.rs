@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use qlinux_core::rules::{layout, Key, Rule, Rules, ANY, HEADER, RULES_MAX};
 use qlinux_core::Error;
+use qlinux_properties::cases;
 use std::net::IpAddr;
 
 #[test]
@@ -336,7 +337,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn a_packet_has_the_key_it_was_built_with(packet in packet()) {
@@ -512,7 +513,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn the_first_that_matches(changes in vec(change(), 0..40), packets in vec(few_packets(), 1..20)) {

@@ -7,6 +7,7 @@ use qlinux_core::engine::Core;
 use qlinux_core::readjust::{readjust, Child, CPU};
 use qlinux_core::sim::{run, Class, Ns, Span, Thread, Workload};
 use qlinux_core::Policy;
+use qlinux_properties::cases;
 use std::collections::HashMap;
 
 const MS: u64 = 1_000_000;
@@ -61,7 +62,7 @@ fn workload(tree: &[Top], servers: u32, late: Span) -> Workload {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn uneven_trees_get_the_readjusted_shares_although_quanta_end_late(

@@ -11,6 +11,7 @@ use qlinux_core::sim::{
     run, simulate, Change, Class, Event, Ns, Request, Simulation, Span, Thread, Workload,
 };
 use qlinux_core::Policy;
+use qlinux_properties::cases;
 
 const MS: u64 = 1_000_000;
 
@@ -201,7 +202,7 @@ fn workload(servers: std::ops::Range<u32>) -> impl Strategy<Value = Workload> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(120))]
 
     #[test]
     fn core_and_model_simulate_alike_within_the_bounds(workload in workload(1..2)) {

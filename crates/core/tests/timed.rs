@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use qlinux_core::engine::Core;
 use qlinux_core::sim::{run, Change, Ns, Simulation, Span, Svr4, Thread, Workload};
 use qlinux_core::{Class, Reservation};
+use qlinux_properties::cases;
 
 const MS: u64 = 1_000_000;
 
@@ -87,7 +88,7 @@ fn worst_response(tasks: &[(u64, u64, u64)], i: usize) -> Option<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn edf_meets_every_deadline_that_can_be_met(drawn in vec(task(), 1..8), background in any::<bool>()) {

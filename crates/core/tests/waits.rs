@@ -4,6 +4,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use qlinux_core::waits::{count, end_ns, Waits, BUCKETS};
+use qlinux_properties::cases;
 
 const LONGEST_NS: u64 = 1 << 35;
 
@@ -20,7 +21,7 @@ fn counters(waits: &[u64]) -> [u32; BUCKETS] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     /// A bucket holds what lies between the end of the one before and its own,
     /// which is not far off.

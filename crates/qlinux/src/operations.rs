@@ -29,12 +29,11 @@ pub struct Unknown {
 
 impl Unknown {
     /// Of the operations `name` in an object that is not loaded yet.
-    pub fn find(open: &OpenObject, name: &str) -> libbpf_rs::Result<Unknown> {
+    pub fn find(open: &OpenObject, kernel: &Btf<'_>, name: &str) -> libbpf_rs::Result<Unknown> {
         // SAFETY: the pointer is that of the open object, which outlives the use.
         let ours = Btf::from_bpf_object(unsafe { open.as_libbpf_object().as_ref() })?
             .ok_or_else(|| lacking("type information"))?;
-        let kernel = Btf::from_vmlinux()?;
-        let (ours, theirs) = (members(&ours, name), members(&kernel, name));
+        let (ours, theirs) = (members(&ours, name), members(kernel, name));
         Ok(Unknown {
             callbacks: ours
                 .iter()
@@ -42,8 +41,8 @@ impl Unknown {
                 .map(|(_, at)| *at..*at + size_of::<u64>())
                 .collect(),
             flags: offset(&ours, "flags").and_then(|at| {
-                let known = enumerator(&kernel, FLAGS.0, FLAGS.1)?;
-                Some((at..at + size_of::<u64>(), known, wanted(&kernel)))
+                let known = enumerator(kernel, FLAGS.0, FLAGS.1)?;
+                Some((at..at + size_of::<u64>(), known, wanted(kernel)))
             }),
         })
     }
@@ -75,6 +74,13 @@ fn wanted(kernel: &Btf<'_>) -> u64 {
         .type_by_name::<Func<'_>>(WARNS_OF_WEIGHTS)
         .and_then(|_| enumerator(kernel, FLAGS.0, HONOURS_WEIGHTS))
         .unwrap_or_default()
+}
+
+/// Has this structure of the kernel a member of this name, which may be a field of bits?
+pub fn has_member(kernel: &Btf<'_>, structure: &str, member: &str) -> bool {
+    kernel
+        .type_by_name::<Struct<'_>>(structure)
+        .is_some_and(|s| s.iter().any(|m| m.name.is_some_and(|n| n == member)))
 }
 
 /// Offsets of a structure's members, in bytes.

@@ -8,6 +8,7 @@ use qlinux::reserve::Reservation;
 use qlinux_core::engine::Core;
 use qlinux_core::leaf::tunables;
 use qlinux_core::sim::{run, Simulation, Workload};
+use qlinux_properties::cases;
 use std::fmt::Write;
 
 const MS: u64 = 1_000_000;
@@ -154,7 +155,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn a_yes_is_kept(case in case()) {

@@ -3,13 +3,17 @@
 
 use crate::bpf::{self, offset, variables, Offsets};
 use crate::intf::{End, Plain};
-use crate::operations::Unknown;
+use crate::operations::{has_member, Unknown};
 use crate::Result;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut};
 use std::ffi::OsStr;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu.bpf.o.gz"));
+/// The form for a single processor, which costs the verifier a fraction (kernel/cpu/once.h).
+const SINGLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu_single.bpf.o.gz"));
+/// A kernel that has this member lets functions be called while interrupts are off.
+const CALLS_WITHOUT_INTERRUPTS: (&str, &str) = ("bpf_subprog_info", "might_sleep");
 
 /// Name of the struct_ops map, which is the scheduler itself.
 pub const OPS: &str = "hsfq_ops";
@@ -32,13 +36,16 @@ pub struct Settings {
 pub fn load(settings: &Settings) -> Result<Object> {
     bpf::listen();
     let refuse = |e: libbpf_rs::Error| bpf::refused_load("the scheduler", &e);
-    let object = bpf::unpack(OBJECT).map_err(refuse)?;
+    let kernel = Btf::from_vmlinux().map_err(refuse)?;
+    let (structure, member) = CALLS_WITHOUT_INTERRUPTS;
+    let single = settings.cpus == 1 && has_member(&kernel, structure, member);
+    let object = bpf::unpack(if single { SINGLE } else { OBJECT }).map_err(refuse)?;
     let mut open = ObjectBuilder::default()
         .name("hsfq_cpu")
         .and_then(|builder| builder.open_memory(&object))
         .map_err(refuse)?;
     let offsets = bpf::constants(&open).map_err(refuse)?;
-    let unknown = Unknown::find(&open, "sched_ext_ops").map_err(refuse)?;
+    let unknown = Unknown::find(&open, &kernel, "sched_ext_ops").map_err(refuse)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
@@ -47,7 +54,7 @@ pub fn load(settings: &Settings) -> Result<Object> {
             TRACE => settings
                 .trace_bytes
                 .map_or(Ok(()), |bytes| map.set_max_entries(bytes)),
-            _ if name.ends_with(".rodata") => set_constants(&mut map, &offsets, settings),
+            _ if name.ends_with(".rodata") => set_constants(&mut map, &offsets, settings, single),
             _ => Ok(()),
         };
         done.map_err(refuse)?;
@@ -69,14 +76,16 @@ fn set_constants(
     map: &mut OpenMapMut<'_>,
     offsets: &Offsets,
     settings: &Settings,
+    single: bool,
 ) -> libbpf_rs::Result<()> {
     let values: [(&str, &[u8]); 4] = [
-        ("nr_cpus", &settings.cpus.to_ne_bytes()),
         ("use_timer", &[settings.timer.into()]),
         ("trace_on", &[settings.trace_bytes.is_some().into()]),
         ("lending_on", &[settings.lending.into()]),
+        ("nr_cpus", &settings.cpus.to_ne_bytes()),
     ];
-    bpf::set_constants(map, offsets, &values)
+    // The last is no variable in the form for a single processor.
+    bpf::set_constants(map, offsets, &values[..values.len() - usize::from(single)])
 }
 
 /// What the scheduler left when it ended before its pins were made.

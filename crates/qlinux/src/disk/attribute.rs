@@ -319,6 +319,7 @@ mod tests {
     use super::super::device::fake::Fake;
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
     use std::fs;
 
     fn cello(fake: &Fake) -> Disk {
@@ -425,6 +426,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_text_panics(text in any::<String>()) {
             if let Ok(round) = text.parse::<Round>() {

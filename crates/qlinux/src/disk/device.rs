@@ -263,6 +263,7 @@ mod tests {
     use super::fake::Fake;
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     #[test]
     fn names() {
@@ -327,6 +328,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn odd_names(name in any::<String>(), schedulers in "[a-z \\[\\]-]{0,30}") {
             let fake = Fake::new();

@@ -259,6 +259,7 @@ mod tests {
     use super::*;
     use crate::cgroup::fake::Fake;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     fn give(fake: &Fake, path: &ClassPath, name: &str, text: &str) {
         fs::write(fake.fs.directory(path).join(name), text).unwrap();
@@ -352,6 +353,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_statistics_panic(text in any::<String>(), number in "[0-9]{1,3}:[0-9]{1,3}",
             time in any::<u64>()) {

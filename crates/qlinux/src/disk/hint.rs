@@ -198,6 +198,7 @@ impl Hint {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     #[test]
     fn words() {
@@ -244,6 +245,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn hints_come_back(bits in 0u16..1024) {
             match Hint::from_bits(bits) {

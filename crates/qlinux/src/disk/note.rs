@@ -160,6 +160,7 @@ mod tests {
     use super::super::device::fake::Fake;
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     #[test]
     fn what_a_switch_changes_is_put_back() {
@@ -198,6 +199,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn notes_come_back(sequence in "[0-9]{0,9}", scheduler in "[a-z-]{1,15}",
             files in proptest::collection::btree_map("[a-z_]{1,9}(/[a-z_]{1,9})?", "[ -~]{0,20}", 0..5)) {

@@ -358,6 +358,7 @@ impl fmt::Display for Rule {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     #[test]
     fn words_and_back() {
@@ -408,6 +409,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn addresses_and_back(bits: u128, prefix in 1u8..=128, v4: bool) {
             let (address, most) = match v4 {

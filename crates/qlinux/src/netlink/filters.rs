@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use nix::libc;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     fn filter(kind: &str, preference: u32, handle: u32, options: &[(u16, u32)]) -> Message {
         let tc = Tc {
@@ -275,6 +276,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn odd_filters(all in proptest::collection::vec(
             (0u32..3, any::<u32>(), proptest::collection::vec((0u16..6, any::<u32>()), 0..4), 0usize..80), 0..8)) {

@@ -449,6 +449,7 @@ pub(super) fn is_whole(message: &Message) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     fn qdisc(kind: &str, options: &[u8]) -> Message {
         Message::new(libc::RTM_NEWQDISC, &Tc::default().to_bytes())
@@ -534,6 +535,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn odd_messages(kind in a_kind(), object in proptest::sample::select(vec![36u16, 40, 44, 100]),
             fixed in any::<[u8; TCMSG]>(),

@@ -355,6 +355,7 @@ mod tests {
     use super::*;
     use message::{attrs, put};
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     fn loopback() -> Message {
         let mut fixed = [0; IFINFO];
@@ -446,6 +447,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn nothing_odd_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Message::split(&bytes);

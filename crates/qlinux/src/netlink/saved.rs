@@ -337,6 +337,7 @@ mod tests {
     use super::super::{TCA_KIND, TCA_OPTIONS};
     use super::*;
     use proptest::prelude::*;
+    use qlinux_properties::cases;
 
     fn object(kind: u16, name: &str, handle: u32, parent: u32, options: &[u8]) -> (Tc, Message) {
         let tc = Tc {
@@ -424,6 +425,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn odd_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300),
             changes in proptest::collection::vec((0usize..120, any::<u8>()), 1..5)) {

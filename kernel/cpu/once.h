@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * once.h - the policies, each layer of which the verifier walks once
+ *
+ * It walks a static function again for every call, in every state a caller may be in: a heap
+ * inside a walk up the tree inside a charge. A function that is not static is walked by itself,
+ * once a program, whatever its callers know. So each layer of core/ is followed here by
+ * functions of that kind around what the layers above call, and the names mean those from there
+ * on. There is one tree and one book of loans, so they need not be told which.
+ *
+ * The verifier refuses such a call while a lock is held. So this is for a single processor,
+ * where interrupts that are off take the lock's place (accounts.h); with several nothing is
+ * wrapped. They return a number because 6.18 wants that.
+ */
+#ifndef QLINUX_CPU_ONCE_H
+#define QLINUX_CPU_ONCE_H
+
+#include "../../core/heap.h"
+
+#ifdef SINGLE_CPU
+#define ONCE      __noinline int
+#define ONCE_LONG __noinline u64
+
+extern struct hsfq_tree __arena tree;
+extern struct lend_book __arena loans;
+
+/* name(t, ...) of core/ is once_name(...) from here on. */
+ONCE once_heap_insert(u32 parent, u32 n)
+{
+	hsfq_heap_insert(&tree, parent, n);
+	return 0;
+}
+
+ONCE once_heap_remove(u32 parent, u32 n)
+{
+	hsfq_heap_remove(&tree, parent, n);
+	return 0;
+}
+
+ONCE once_sift(u32 s, u32 n)
+{
+	hsfq_sift(&tree, s, n);
+	return 0;
+}
+
+/* Nothing is planned with one server. */
+ONCE once_charge_node(u32 n, u64 length_ns)
+{
+	hsfq_charge_node(&tree, n, length_ns, 0);
+	return 0;
+}
+
+#define hsfq_charge_node(t, n, l, pl)  once_charge_node(n, l)
+#define hsfq_heap_insert(t, parent, n) once_heap_insert(parent, n)
+#define hsfq_heap_remove(t, parent, n) once_heap_remove(parent, n)
+#define hsfq_sift(t, s, n)             once_sift(s, n)
+#endif
+
+#include "../../core/hsfq.h"
+
+#ifdef SINGLE_CPU
+ONCE once_settle(void)
+{
+	hsfq_settle_solo(&tree);
+	return 0;
+}
+
+ONCE once_ready(u32 n)
+{
+	hsfq_ready(&tree, n);
+	return 0;
+}
+
+ONCE once_busy(u32 n)
+{
+	hsfq_busy(&tree, n);
+	return 0;
+}
+
+ONCE once_activate(u32 n)
+{
+	hsfq_activate(&tree, n);
+	return 0;
+}
+
+ONCE once_deactivate(u32 n)
+{
+	hsfq_deactivate(&tree, n);
+	return 0;
+}
+
+ONCE once_schedule(void)
+{
+	return hsfq_schedule(&tree);
+}
+
+ONCE once_update(u32 leaf, u64 length_ns)
+{
+	hsfq_update(&tree, leaf, length_ns, 0);
+	return 0;
+}
+
+ONCE once_contended(u32 leaf)
+{
+	return hsfq_contended(&tree, leaf);
+}
+
+ONCE once_precedes(u32 waiting, u32 running, u64 ran_ns, u64 planned_ns)
+{
+	return hsfq_precedes(&tree, waiting, running, ran_ns, planned_ns);
+}
+
+ONCE once_mknod(u32 parent, u32 weight, u32 flags)
+{
+	return hsfq_mknod(&tree, parent, weight, flags);
+}
+
+ONCE once_rmnod(u32 n)
+{
+	return hsfq_rmnod(&tree, n);
+}
+
+ONCE once_sweep(u32 n)
+{
+	hsfq_sweep(&tree, n);
+	return 0;
+}
+
+ONCE once_retire(u32 n)
+{
+	hsfq_retire(&tree, n);
+	return 0;
+}
+
+ONCE once_set_weight(u32 n, u32 weight)
+{
+	return hsfq_set_weight(&tree, n, weight);
+}
+
+ONCE_LONG once_share(u32 leaf, u64 period_ns)
+{
+	return hsfq_share(&tree, leaf, period_ns);
+}
+
+#define hsfq_settle(t)                   ((t)->solo ? once_settle() : 0)
+#define hsfq_ready(t, n)                 once_ready(n)
+#define hsfq_busy(t, n)                  once_busy(n)
+#define hsfq_activate(t, n)              once_activate(n)
+#define hsfq_deactivate(t, n)            once_deactivate(n)
+#define hsfq_plan(t, leaf, planned)      ((void)0)
+#define hsfq_schedule(t)                 ((u32)once_schedule())
+#define hsfq_update(t, leaf, length, pl) once_update(leaf, length)
+#define hsfq_contended(t, leaf)          once_contended(leaf)
+#define hsfq_precedes(t, w, r, ran, pl)  once_precedes(w, r, ran, pl)
+#define hsfq_mknod(t, parent, w, flags)  once_mknod(parent, w, flags)
+#define hsfq_rmnod(t, n)                 once_rmnod(n)
+#define hsfq_sweep(t, n)                 once_sweep(n)
+#define hsfq_retire(t, n)                once_retire(n)
+#define hsfq_set_weight(t, n, weight)    once_set_weight(n, weight)
+#define hsfq_share(t, leaf, period)      once_share(leaf, period)
+#endif
+
+#include "../../core/limit.h"
+
+#ifdef SINGLE_CPU
+ONCE once_held_path(u32 n)
+{
+	return limit_held_path(&tree, n);
+}
+
+ONCE_LONG once_limit_left(u32 n)
+{
+	return limit_left(&tree, n);
+}
+
+ONCE once_limit_charge(u32 n, u64 length_ns, u64 now)
+{
+	return limit_charge(&tree, n, length_ns, now);
+}
+
+ONCE once_limit_release(u32 n, u64 now)
+{
+	return limit_release(&tree, n, now);
+}
+
+#define limit_held(t, n)           ((t)->held && once_held_path(n))
+#define limit_left(t, n)           once_limit_left(n)
+#define limit_charge(t, n, l, now) once_limit_charge(n, l, now)
+#define limit_release(t, n, now)   once_limit_release(n, now)
+#endif
+
+#include "../../core/idle.h"
+#include "../../core/leaf.h"
+
+#ifdef SINGLE_CPU
+ONCE once_leaf_arrive(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
+{
+	leaf_arrive(&tree, leaf, th, now);
+	return 0;
+}
+
+ONCE once_leaf_depart(u32 leaf, leaf_thread_t *th __arg_arena)
+{
+	leaf_depart(&tree, leaf, th);
+	return 0;
+}
+
+ONCE once_leaf_charge(u32 leaf, leaf_thread_t *th __arg_arena, u64 length_ns, u64 now)
+{
+	return leaf_charge(&tree, leaf, th, length_ns, now);
+}
+
+#define leaf_arrive(t, leaf, th, now)         once_leaf_arrive(leaf, th, now)
+#define leaf_depart(t, leaf, th)              once_leaf_depart(leaf, th)
+#define leaf_charge(t, leaf, th, length, now) ((u32)once_leaf_charge(leaf, th, length, now))
+#endif
+
+#include "../../core/quantum.h"
+#include "../../core/lend.h"
+#include "../../core/waits.h"
+
+#ifdef SINGLE_CPU
+/* A quantum in one word. */
+static __always_inline u64 quantum_pack(struct quantum q)
+{
+	return q.length_ns << 1 | q.exact;
+}
+
+static __always_inline struct quantum quantum_unpack(u64 packed)
+{
+	return (struct quantum){packed >> 1, packed & 1};
+}
+
+ONCE_LONG once_quantum_of(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
+{
+	barrier_var(now); /* what is not used is not passed, which the verifier does not like */
+	return quantum_pack(quantum_of(&tree, leaf, th, now));
+}
+
+ONCE_LONG once_quantum_cut(lend_thread_t *waiting __arg_arena, lend_thread_t *th __arg_arena,
+			   u64 ran_ns, u64 now)
+{
+	return quantum_pack(
+		quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt, ran_ns, now));
+}
+
+ONCE once_waits_count(waits_t *w __arg_arena, u64 wait_ns)
+{
+	waits_count(w, wait_ns);
+	return 0;
+}
+
+ONCE once_lend_settle(lend_thread_t *th __arg_arena, u64 now)
+{
+	lend_settle(&tree, &loans, th, now);
+	return 0;
+}
+
+ONCE once_lend_served(lend_thread_t *th __arg_arena)
+{
+	lend_served(&tree, th);
+	return 0;
+}
+
+ONCE once_lend_exit(lend_thread_t *th __arg_arena)
+{
+	lend_exit(&tree, &loans, th);
+	return 0;
+}
+
+#define quantum_cut(t, wl, w, l, th, ran, now)                                                     \
+	quantum_unpack(once_quantum_cut((lend_thread_t *)(w), (lend_thread_t *)(th), ran, now))
+#define quantum_of(t, leaf, th, now) quantum_unpack(once_quantum_of(leaf, th, now))
+#define waits_count(w, wait)         once_waits_count(w, wait)
+#define lend_settle(t, b, th, now)   once_lend_settle(th, now)
+#define lend_served(t, th)           once_lend_served(th)
+#define lend_exit(t, b, th)          once_lend_exit(th)
+#endif
+
+#endif
