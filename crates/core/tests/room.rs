@@ -24,11 +24,14 @@ impl Tags {
     /// three quarters; everybody else from all, and gets one if one is free.
     fn ask(&mut self, group: u32) -> bool {
         let tags = self.taken.len();
-        let held = self.held(group);
-        let mut holders: Vec<_> = self.taken.iter().flatten().chain([&group]).collect();
-        holders.sort_unstable();
-        holders.dedup();
-        let much = held * holders.len() >= tags || held >= tags - tags.div_ceil(4);
+        let mut all = [0; SLOTS as usize];
+        self.taken
+            .iter()
+            .flatten()
+            .for_each(|g| all[*g as usize] += 1);
+        let held = all[group as usize];
+        let holders = all.iter().filter(|n| **n > 0).count() + usize::from(held == 0);
+        let much = held * holders >= tags || held >= tags - tags.div_ceil(4);
         let may = self.room.choice(group, tags as u32) as usize;
         assert!((1..=tags).contains(&may));
         if tags > 1 {
