@@ -36,4 +36,14 @@ like down-after "$(qlinux down cpu)" "$ended"
 like status-after "$(qlinux status)" 'not loaded'
 refused down-again 1 'not loaded' qlinux down cpu
 check del qlinux class del /a
+
+# From 7.3 on sched_ext has a reserve of its own, for which there is no room beside this thread.
+sleep 1000 &
+greedy=$!
+check deadline chrt -d --sched-runtime 940000000 --sched-period 1000000000 --sched-deadline 1000000000 -p 0 $greedy
+refused no-room 1 "threads of SCHED_DEADLINE .sleep $greedy. hold so much .* end some, or let them reserve less" qlinux up cpu
+kill $greedy
+wait
+check up-with-room qlinux up cpu
+check down-at-last qlinux down cpu
 finish

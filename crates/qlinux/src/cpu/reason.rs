@@ -35,6 +35,13 @@ pub fn of_load(error: Error, words: &str) -> Error {
             &format!("build the module anew for it, or unload it with `rmmod {module}`"),
         );
     }
+    if words.contains("cannot use helper bpf_probe_read_kernel") {
+        let why = "this kernel forbids BPF programs to read its memory".to_string();
+        return unable(
+            why,
+            "see whether lockdown is in the mode confidentiality, and boot without",
+        );
+    }
     if words.contains("endian") {
         let why = "it was built for a machine of the other byte order".to_string();
         return unable(why, "install the QLinux that was built for this machine");
@@ -214,6 +221,9 @@ mod tests {
         assert!(!text.contains("newer kernel"), "{text}");
         let text = of_load(load("Argument list too long (os error 7)"), "").to_string();
         assert!(text.contains("verifier gives up"), "{text}");
+        let locked = "program of this type cannot use helper bpf_probe_read_kernel_str#115\n";
+        let text = of_load(load("the verifier says ''"), locked).to_string();
+        assert!(text.contains("lockdown"), "{text}");
         assert!(matches!(
             of_load(Error::NotLoaded, module),
             Error::NotLoaded
