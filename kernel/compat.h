@@ -5,7 +5,7 @@
  * One object is loaded by all of them. A function that the running kernel lacks has the
  * address 0 then, which the verifier knows: it does not look at the branch that calls it.
  * Callbacks and flags that a kernel does not know are taken out of the operations before
- * they are loaded (crates/qlinux, bpf.rs). Functions and members are asked for, never a
+ * they are loaded (crates/qlinux, operations.rs). Functions and members are asked for, never a
  * version, since distributions carry changes back. No other file here has a weak symbol.
  *
  *   6.13  a queue's functions were called dispatch and consume

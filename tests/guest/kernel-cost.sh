@@ -4,6 +4,7 @@
 # description: a context switch and a packet cost at most 5 % more instructions than was recorded of the newest kernel
 # cpus: 1
 # kernels: link
+# only: long
 #
 # The record is lib/kernel-costs, of kernel 7.3; QLINUX_RECORD=1 prints a new one. Where CPU or links cannot
 # be scheduled, that line is left out, with the reason.
