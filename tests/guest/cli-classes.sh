@@ -3,7 +3,7 @@
 # name: cli-classes
 # description: classes are created, changed, shown, entered and deleted; threads move; commands run
 # cpus: 2
-# kernels: cpu
+# kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -2,8 +2,9 @@
 //! Opening and loading the BPF object, and finding its global variables.
 
 use crate::bpf::{self, offset, variables, Offsets};
+use crate::features::Features;
 use crate::intf::{End, Plain};
-use crate::operations::{has_member, Unknown};
+use crate::operations::Unknown;
 use crate::Result;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut};
@@ -12,8 +13,6 @@ use std::ffi::OsStr;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu.bpf.o.gz"));
 /// The form for a single processor, which costs the verifier a fraction (kernel/cpu/once.h).
 const SINGLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu_single.bpf.o.gz"));
-/// A kernel that has this member lets functions be called while interrupts are off.
-const CALLS_WITHOUT_INTERRUPTS: (&str, &str) = ("bpf_subprog_info", "might_sleep");
 
 /// Name of the struct_ops map, which is the scheduler itself.
 pub const OPS: &str = "hsfq_ops";
@@ -36,16 +35,15 @@ pub struct Settings {
 pub fn load(settings: &Settings) -> Result<Object> {
     bpf::listen();
     let refuse = |e: libbpf_rs::Error| bpf::refused_load("the scheduler", &e);
-    let kernel = Btf::from_vmlinux().map_err(refuse)?;
-    let (structure, member) = CALLS_WITHOUT_INTERRUPTS;
-    let single = settings.cpus == 1 && has_member(&kernel, structure, member);
+    let kernel = Features::here();
+    let single = settings.cpus == 1 && kernel.calls_without_interrupts();
     let object = bpf::unpack(if single { SINGLE } else { OBJECT }).map_err(refuse)?;
     let mut open = ObjectBuilder::default()
         .name("hsfq_cpu")
         .and_then(|builder| builder.open_memory(&object))
         .map_err(refuse)?;
     let offsets = bpf::constants(&open).map_err(refuse)?;
-    let unknown = Unknown::find(&open, &kernel, "sched_ext_ops").map_err(refuse)?;
+    let unknown = Unknown::find(&open, kernel, "sched_ext_ops").map_err(refuse)?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {

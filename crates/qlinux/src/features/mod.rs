@@ -85,6 +85,13 @@ const OPTIONS: &[(&str, Ask)] = &[
     ),
 ];
 
+/// A kernel that has this member lets functions be called while interrupts are off.
+const CALLS_WITHOUT_INTERRUPTS: Ask = Ask::Member("bpf_subprog_info", "might_sleep");
+/// What warns of a scheduler that does not say by a flag that it honours `cpu.weight`.
+const WARNS_OF_WEIGHTS: Ask = Ask::Function("scx_cgroup_warn_missing_weight");
+/// Asked beside what may be lacking: what decides on the form in which objects are loaded.
+const FORMS: &[Ask] = &[CALLS_WITHOUT_INTERRUPTS, WARNS_OF_WEIGHTS];
+
 impl Features {
     /// Of the kernel whose files lie below `root`. `timers`: BPF programs may have them, which
     /// types do not tell.
@@ -93,7 +100,8 @@ impl Features {
             .iter()
             .flat_map(|f| f.stand_in.iter().copied().flatten());
         let asked = ALL.iter().flat_map(|f| f.is).chain(alternatives);
-        let asked = asked.chain(OPTIONS.iter().map(|(_, ask)| ask)).copied();
+        let asked = asked.chain(OPTIONS.iter().map(|(_, ask)| ask));
+        let asked = asked.chain(FORMS).copied();
         let mut features = Features {
             types: Types::read(root, asked),
             timers,
@@ -119,6 +127,26 @@ impl Features {
         let mut asks = OPTIONS.iter().filter(|(option, _)| *option == name);
         asks.clone().next()?;
         Some(asks.any(|(_, ask)| types.has(*ask)))
+    }
+
+    fn has(&self, ask: Ask) -> bool {
+        self.types.as_ref().is_some_and(|types| types.has(ask))
+    }
+
+    /// May BPF programs call functions while interrupts are off?
+    pub fn calls_without_interrupts(&self) -> bool {
+        self.has(CALLS_WITHOUT_INTERRUPTS)
+    }
+
+    /// Does it warn of a scheduler that does not say that it honours `cpu.weight`?
+    pub fn warns_of_weights(&self) -> bool {
+        self.has(WARNS_OF_WEIGHTS)
+    }
+
+    /// A member of one of the structures that `table` asks about, or the value of a constant of
+    /// one of its enumerations.
+    pub fn part(&self, of: &str, name: &str) -> Option<u64> {
+        self.types.as_ref()?.part(of, name)
     }
 
     /// What it lacks; nothing of a kernel that cannot be asked.

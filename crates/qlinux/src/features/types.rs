@@ -75,8 +75,8 @@ struct Function {
 /// What was found of the types that are asked about.
 pub struct Types {
     functions: HashMap<String, Function>,
-    /// Type and member, or enumeration and constant.
-    parts: HashSet<(String, String)>,
+    /// Members by type and name, zero each; constants by enumeration and name, with their values.
+    parts: HashMap<String, HashMap<String, u64>>,
     /// The kernel marks the functions that programs may call: not every build does.
     marks: bool,
 }
@@ -87,7 +87,11 @@ impl Types {
         let path = root.join(VMLINUX.trim_start_matches('/'));
         // libbpf would tell the terminal what our own words tell better.
         let before = libbpf_rs::set_print(None);
-        let btf = Btf::from_path(path);
+        // It maps what it can; a path is read in small pieces.
+        let btf = match root == Path::new("/") {
+            true => Btf::from_vmlinux(),
+            false => Btf::from_path(path),
+        };
         libbpf_rs::set_print(before);
         let wanted: HashSet<&'static str> = asked.map(|ask| ask.of()).collect();
         btf.ok().map(|btf| Types::look(&btf, &wanted))
@@ -96,7 +100,7 @@ impl Types {
     fn look(btf: &Btf<'_>, wanted: &HashSet<&'static str>) -> Types {
         let mut types = Types {
             functions: HashMap::new(),
-            parts: HashSet::new(),
+            parts: HashMap::new(),
             marks: false,
         };
         let mut callable: HashSet<TypeId> = HashSet::new();
@@ -134,17 +138,23 @@ impl Types {
     }
 
     fn note_parts(&mut self, of: &str, kind: BtfType<'_>) {
-        let mut note = |name: Option<&std::ffi::OsStr>| {
+        let parts = self.parts.entry(of.into()).or_default();
+        let mut note = |name: Option<&std::ffi::OsStr>, value: u64| {
             let name = name.and_then(|name| name.to_str()).unwrap_or_default();
-            self.parts.insert((of.into(), name.into()));
+            parts.insert(name.into(), value);
         };
         if let Ok(composite) = Composite::try_from(kind) {
-            composite.iter().for_each(|member| note(member.name));
+            composite.iter().for_each(|member| note(member.name, 0));
         } else if let Ok(constants) = Enum::try_from(kind) {
-            constants.iter().for_each(|constant| note(constant.name));
+            constants.iter().for_each(|c| note(c.name, c.value as u64));
         } else if let Ok(constants) = Enum64::try_from(kind) {
-            constants.iter().for_each(|constant| note(constant.name));
+            constants.iter().for_each(|c| note(c.name, c.value as u64));
         }
+    }
+
+    /// A member of a type that was asked about, or the value of a constant.
+    pub fn part(&self, of: &str, name: &str) -> Option<u64> {
+        self.parts.get(of)?.get(name).copied()
     }
 
     /// Does this build mark the functions that programs may call?
@@ -157,9 +167,7 @@ impl Types {
         let there = |yes| if yes { Answer::There } else { Answer::Missing };
         match ask {
             Ask::Function(name) => there(self.functions.contains_key(name)),
-            Ask::Member(of, name) | Ask::Constant(of, name) => {
-                there(self.parts.contains(&(of.into(), name.into())))
-            }
+            Ask::Member(of, name) | Ask::Constant(of, name) => there(self.part(of, name).is_some()),
             Ask::Call(name, arguments) => match self.functions.get(name) {
                 None => Answer::Missing,
                 Some(found) if self.marks && !found.callable => Answer::Unmarked,
