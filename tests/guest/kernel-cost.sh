@@ -15,7 +15,7 @@ set -u
 . /usr/lib/qlinux/tests/guest/lib/link.sh
 
 readonly RECORD=/usr/lib/qlinux/tests/guest/lib/kernel-costs
-readonly PACKETS=20000 OPERATIONS=20000
+readonly PACKETS=20000 OPERATIONS=20000 RUNS=7
 
 # An instruction takes 2 ns in this guest.
 now() {
@@ -25,6 +25,12 @@ now() {
 # Instructions of a byte sent there and back through two pipes: two context switches.
 pipe() {
 	perf bench sched pipe -l "$OPERATIONS" | awk '/usecs\/op/ { printf "%d\n", $1 * 500 }'
+}
+
+# The least of several runs: what else the machine does only ever adds.
+least() { # least COMMAND
+	local i
+	for ((i = 0; i < RUNS; i++)); do "$1"; done | sort -n | head -n 1
 }
 
 packets() {
@@ -49,7 +55,7 @@ judge() { # judge NAME INSTRUCTIONS
 [[ -z ${QLINUX_RECORD:-} ]] || echo "# Instructions, kernel $(uname -r)"
 if said=$(qlinux up cpu 2>&1); then
 	pipe >/dev/null # warms up
-	judge pipe "$(pipe)"
+	judge pipe "$(least pipe)"
 	qlinux down cpu >/dev/null
 else
 	echo "# no context switch is measured: $said"
@@ -57,8 +63,8 @@ else
 fi
 wire
 packets >/dev/null
-before=$(packets)
+before=$(least packets)
 check up qlinux link share v0 c0=1 c1=1 c2=1 c3=1 c4=1 c5=1 c6=1 c7=1 c8=1 c9=1
-packets >/dev/null
-judge packet-over-noqueue $(($(packets) - before))
+packets >/dev/null # warms up
+judge packet-over-noqueue $(($(least packets) - before))
 finish

@@ -39,7 +39,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// A test script and what its head says.
@@ -193,7 +192,8 @@ impl Run {
         last.get(&self.name).copied().unwrap_or(guess)
     }
 
-    fn run(&self, long: bool, tally: &Tally) -> Result<()> {
+    /// Boots the guest and runs it there.
+    pub fn run(&self, long: bool, tally: &Tally) -> Result<()> {
         let start = Instant::now();
         let script = &self.script;
         let mut vm = command(root().join("vm/run"));
@@ -324,26 +324,4 @@ fn keep(
         }
     }
     Ok(kept)
-}
-
-/// Runs `runs`, some at a time: guests do not disturb each other, their clocks count instructions.
-pub fn run(runs: &[Run], options: &Options, tally: &Tally) -> Result<()> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = options.jobs.unwrap_or(processors).clamp(1, 8);
-    if !runs.is_empty() {
-        println!("run  {} scripts in the guest, {jobs} at a time", runs.len());
-    }
-    let next = AtomicUsize::new(0);
-    let work = || -> Result<()> {
-        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            run.run(options.long, tally)?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().expect("workers do not panic"))
-    })
 }

@@ -83,22 +83,19 @@ fn reasons(text: &str) -> Vec<&str> {
     found
 }
 
-/// Runs `scripts` one after the other.
-pub fn run(scripts: &[Script], tally: &Tally) -> Result<()> {
-    for script in scripts {
-        let start = Instant::now();
-        println!("run  {}: {}", script.name, script.description);
-        let (success, text) = run_logged(
-            command("timeout")
-                .args(["-k", "5", &script.timeout.to_string()])
-                .arg(&script.path),
-            &script.name,
-        )?;
-        let (passed, failed) = tap_counts(&text, success);
-        if failed > 0 {
-            show_failure(&text);
-        }
-        tally.note(&script.name, passed, failed, start);
+/// Runs one script.
+pub fn run(script: &Script, tally: &Tally) -> Result<()> {
+    let start = Instant::now();
+    let (success, text) = run_logged(
+        command("timeout")
+            .args(["-k", "5", &script.timeout.to_string()])
+            .arg(&script.path),
+        &script.name,
+    )?;
+    let (passed, failed) = tap_counts(&text, success);
+    tally.note(&script.name, passed, failed, start);
+    if failed > 0 {
+        show_failure(&text);
     }
     Ok(())
 }

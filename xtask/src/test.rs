@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All tests, fastest first, and the one line that sums them up.
 
+use crate::guest_tests::{Run, Script};
 use crate::shell::target;
 use crate::{build, guest_tests, host_tests};
 use anyhow::{bail, Context, Result};
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -134,6 +136,35 @@ pub fn show_failure(text: &str) {
     }
 }
 
+/// Runs scripts, some at a time: guests do not disturb each other, their clocks count instructions,
+/// and what runs on this machine asserts nothing of time.
+fn run_scripts(host: &[Script], guest: &[Run], options: &Options, tally: &Tally) -> Result<()> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = options.jobs.unwrap_or(processors).clamp(1, 8);
+    println!(
+        "run  {} scripts on this machine and {} in the guest, {jobs} at a time",
+        host.len(),
+        guest.len()
+    );
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<()> {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            match (host.get(at), guest.get(at.saturating_sub(host.len()))) {
+                (Some(script), _) => host_tests::run(script, tally)?,
+                (None, Some(run)) => run.run(options.long, tally)?,
+                (None, None) => return Ok(()),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("workers do not panic"))
+    })
+}
+
 /// Runs what `options` ask for; fails when a test did.
 pub fn run(options: &Options) -> Result<()> {
     let host = host_tests::find(options)?;
@@ -152,8 +183,7 @@ pub fn run(options: &Options) -> Result<()> {
     let guest = guest_tests::with_kernels(guest)?;
     build::stage()?;
     let guest = guest_tests::with_modules(guest)?;
-    host_tests::run(&host, &tally)?;
-    guest_tests::run(&guest, options, &tally)?;
+    run_scripts(&host, &guest, options, &tally)?;
     let counts = tally
         .inner
         .into_inner()

@@ -70,7 +70,8 @@ fn why(error: &libbpf_rs::Error) -> String {
         .lines()
         .rev()
         .skip_while(|line| !line.starts_with("processed "))
-        .nth(1)
+        .skip(1)
+        .find(|line| !line.trim().is_empty())
         .map(|line| format!("the verifier says '{}'", line.trim()));
     complaint.unwrap_or_else(|| format!("{error:#}"))
 }
