@@ -11,9 +11,9 @@ help: ## print this
 demo: ## a film against ten busy programs, stock kernel and QLinux (about 5 minutes)
 	@$(xtask) qlinux lab demo
 test: ## all tests, here and in the guest; FILTER=part of a name
-	@$(xtask) test $(FILTER)
+	@$(xtask) test $(if $(FILTER),'$(FILTER)')
 test-long: ## those that take long too, and storms of full length (hours)
-	@$(xtask) test --long $(FILTER)
+	@$(xtask) test --long $(if $(FILTER),'$(FILTER)')
 lint: ## formatting, lints and the rules of the repository
 	@$(xtask) lint
 fmt: ## format Rust and C
