@@ -37,6 +37,22 @@ static bool first_of_leaf(struct thread __arena *th)
 }
 
 /*
+ * Both comparisons are functions of their own that are not static: as part of a loop over CPUs,
+ * 6.18's verifier stumbles over them ("backtracking exit unexpected regs") from three CPUs on.
+ */
+__noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen,
+			struct thread __arena *other __arg_arena, u64 ran_ns, u64 now)
+{
+	return leaf_outranks(&tree, th->leaf, &th->lt, chosen, other->leaf, &other->lt, ran_ns, now);
+}
+
+__noinline int overtakes(struct thread __arena *th __arg_arena,
+			 struct thread __arena *other __arg_arena, u64 ran_ns, u64 now)
+{
+	return quantum_overtakes(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran_ns, now);
+}
+
+/*
  * This CPU has chosen another leaf than that of its thread, whose quantum is
  * over. Does that thread go on all the same (core/quantum.h)? If it outranks one
  * in service elsewhere (core/leaf.h), it is the other one's CPU that changes, and
@@ -54,8 +70,7 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 		return true;
 	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
 		other = served_by(cpu, i, &c);
-		if (!other || !leaf_outranks(&tree, th->leaf, &th->lt, chosen, other->leaf,
-					     &other->lt, now - c->since, now))
+		if (!other || !outranks(th, chosen, other, now - c->since, now))
 			continue;
 		end_elsewhere(cpu, i, c);
 		return true;
@@ -79,8 +94,7 @@ static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena
 		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
 			continue;
 		ran = now - c->since;
-		if (ran < QUANTUM_PEACE_NS ||
-		    !quantum_overtakes(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran, now))
+		if (ran < QUANTUM_PEACE_NS || !overtakes(th, other, ran, now))
 			continue;
 		end_elsewhere(cpu, i, c);
 		return;

@@ -45,7 +45,7 @@ static __always_inline void read_key(struct sk_buff *skb, struct rules_key *key)
 }
 
 /* The first that matches. */
-static __noinline u32 queue_of_rules(struct sk_buff *skb)
+ONCE queue_of_rules(struct sk_buff *skb __arg_trusted)
 {
 	struct rules_key key = {};
 

@@ -50,6 +50,10 @@ char _license[] SEC("license") = "GPL";
 
 extern void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
 
+/* Not static: the verifier walks it by itself, once, not again for each state of a caller. It
+ * returns a number because 6.18 wants that. Not for who holds link_lock. */
+#define ONCE __noinline int
+
 #include "state.h"
 #include "guard.h"
 #include "classify.h"
@@ -88,6 +92,12 @@ static __always_inline u32 choose_queue(link_t *l, u32 of_socket, u32 of_rule, u
 	return standard;
 }
 
+/* Inside the guard. The packet's place, or LINK_NIL. */
+ONCE place_of(u32 q, u32 hash, u32 bytes, u32 length, u64 now)
+{
+	return link_enqueue(the_link(), q, hash, bytes, length, now);
+}
+
 SEC("struct_ops/qdisc_enqueue")
 int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
@@ -106,7 +116,7 @@ int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_s
 	if (rules.count)
 		of_rule = queue_of_rules(skb);
 	q = choose_queue(l, queue_of_socket(l, priority), of_rule, of_cgroup);
-	place = link_enqueue(l, q, hash, bytes, length, now);
+	place = place_of(q, hash, bytes, length, now);
 	guard_leave();
 	slot = place ? bpf_map_lookup_elem(&packets, &place) : NULL;
 	if (!slot)
