@@ -25,7 +25,7 @@
 #ifndef QLINUX_CORE_BUDGET_H
 #define QLINUX_CORE_BUDGET_H
 
-#include "port.h"
+#include "sfq.h"
 
 struct budget {
 	u64 quota_ns;  /* Q, 0: there is no limit */
@@ -60,7 +60,7 @@ CORE_FN void budget_refill(budget_t *b, u64 now)
 	u64 periods, missing = b->quota_ns + b->burst_ns - b->left_ns;
 	u64 quotas = missing / b->quota_ns; /* that it has room for */
 
-	if (now < b->end_ns)
+	if (sfq_before(now, b->end_ns))
 		return;
 	periods = (now - b->end_ns) / b->period_ns + 1;
 	b->end_ns += periods * b->period_ns;
@@ -83,8 +83,8 @@ CORE_FN bool budget_charge(budget_t *b, u64 length_ns, u64 now)
 	budget_refill(b, now);
 	b->left_ns -= before;
 	begin = b->end_ns - b->period_ns;
-	if (now > begin)
-		before = before > now - begin ? before - (now - begin) : 0;
+	if (sfq_before(begin, now))
+		before = sfq_before(now - begin, before) ? before - (now - begin) : 0;
 	if (before > b->over_ns)
 		before = b->over_ns;
 	b->over_ns -= before;

@@ -100,10 +100,11 @@ typedef struct hsfq_node CORE_MEM hsfq_node_t;
 CORE_FN bool hsfq_first(hsfq_tree_t *t, u32 a, u32 b)
 {
 	hsfq_node_t *na = &t->node[a], *nb = &t->node[b];
+	s64 later = na->flow.start - nb->flow.start;
 
-	if (na->flow.start != nb->flow.start)
-		return sfq_before(na->flow.start, nb->flow.start);
-	return sfq_before(na->order, nb->order);
+	if (!later)
+		later = na->order - nb->order;
+	return later < 0;
 }
 
 /*

@@ -91,7 +91,7 @@ CORE_COLD void hsfq_settle_solo(hsfq_tree_t *t)
  * before tags or service are read. */
 CORE_FN void hsfq_settle(hsfq_tree_t *t)
 {
-	if (t->solo)
+	if (CORE_ALONE && t->solo)
 		hsfq_settle_solo(t);
 }
 
@@ -228,7 +228,8 @@ CORE_FN void hsfq_plan(hsfq_tree_t *t, u32 leaf, u64 planned_ns)
  * whole path. */
 CORE_FN void hsfq_update(hsfq_tree_t *t, u32 leaf, u64 length_ns, u64 planned_ns)
 {
-	if (leaf == t->solo && length_ns < HSFQ_OWED_MAX_NS && t->owed_ns < HSFQ_OWED_MAX_NS) {
+	if (CORE_ALONE && leaf == t->solo && length_ns < HSFQ_OWED_MAX_NS &&
+	    t->owed_ns < HSFQ_OWED_MAX_NS) {
 		t->owed_ns += length_ns;
 		return;
 	}

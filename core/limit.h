@@ -88,15 +88,20 @@ CORE_FN void limit_return(hsfq_tree_t *t, u32 n, u64 now)
  */
 CORE_FN u32 limit_charge(hsfq_tree_t *t, u32 n, u64 length_ns, u64 now)
 {
-	u32 held = t->held;
+	u32 held = t->held, m = n;
+	bool used = false;
 
-	while (n > HSFQ_ROOT && CORE_MORE) {
-		hsfq_node_t *h = &t->node[n];
-
-		if ((h->flags & HSFQ_LIMITED) && budget_charge(&t->budget[n], length_ns, now) &&
-		    !(h->flags & HSFQ_HELD))
+	/* In two walks: holding is a walk of its own, inside what is only seldom walked. */
+	while (m > HSFQ_ROOT && CORE_MORE) {
+		if (t->node[m].flags & HSFQ_LIMITED)
+			used |= budget_charge(&t->budget[m], length_ns, now);
+		m = t->node[m].parent;
+	}
+	while (used && n > HSFQ_ROOT && CORE_MORE) {
+		if ((t->node[n].flags & (HSFQ_LIMITED | HSFQ_HELD)) == HSFQ_LIMITED &&
+		    t->budget[n].left_ns <= 0)
 			limit_hold(t, n, now);
-		n = h->parent;
+		n = t->node[n].parent;
 	}
 	return t->held - held;
 }

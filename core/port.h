@@ -13,6 +13,8 @@
  *   CORE_INLINE      the same, of functions that return a structure or have more
  *                    parameters than registers pass
  *   CORE_COLD        the same, of functions too long or too rare to be inlined
+ *   CORE_ALONE       false where several servers are known to serve: what only one that
+ *                    is alone does is left out
  */
 #ifndef QLINUX_CORE_PORT_H
 #define QLINUX_CORE_PORT_H
@@ -45,6 +47,10 @@ typedef int64_t s64;
 
 #ifndef CORE_COLD
 #define CORE_COLD CORE_FN
+#endif
+
+#ifndef CORE_ALONE
+#define CORE_ALONE true
 #endif
 
 /* Refusals are negative errno values; these carry the kernel's numbers. */

@@ -69,23 +69,22 @@ CORE_FN u64 quantum_turn(hsfq_tree_t *t, u32 leaf)
 /* Of a thread that is in service from now on and no longer waits. */
 CORE_INLINE struct quantum quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
-	struct quantum q = {QUANTUM_ALONE_NS, leaf_prompt(&t->node[leaf])};
-	u64 share;
+	u64 most_ns = limit_left(t, leaf), turn_ns;
+	struct quantum q;
 
+	if (hsfq_contended(t, leaf)) {
+		turn_ns = quantum_turn(t, leaf);
+		if (turn_ns < most_ns)
+			most_ns = turn_ns;
+	}
+	q.exact = leaf_prompt(&t->node[leaf]);
+	q.length_ns = QUANTUM_ALONE_NS;
 	if (t->node[leaf].waiting)
 		q.length_ns = leaf_slice(&t->node[leaf], th, now_ns);
 	if (q.exact && q.length_ns > QUANTUM_PROMPT_NS)
 		q.length_ns = QUANTUM_PROMPT_NS;
-	if (hsfq_contended(t, leaf)) {
-		share = quantum_turn(t, leaf);
-		if (share < q.length_ns) {
-			q.length_ns = share;
-			q.exact = true;
-		}
-	}
-	share = t->limited ? limit_left(t, leaf) : q.length_ns;
-	if (share < q.length_ns) {
-		q.length_ns = share;
+	if (most_ns < q.length_ns) {
+		q.length_ns = most_ns;
 		q.exact = true;
 	}
 	if (q.length_ns < QUANTUM_MIN_NS)

@@ -51,6 +51,10 @@ static __always_inline void unlock_tree_irq(unsigned long *flags)
 #endif
 }
 
+/* The number stays, and the verifier knows nothing of it any more. It would follow each value
+ * that it knows through every loop that comes after. `by` is any number it knows nothing of. */
+#define FORGET(number, by) asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"(by))
+
 static __noinline struct thread __arena *thread_stored(struct task_struct *p)
 {
 	struct task_ref *ref = bpf_task_storage_get(&threads, p, NULL, 0);

@@ -43,6 +43,12 @@
 #define CORE_FN     static inline __attribute__((unused))
 #define CORE_INLINE static __always_inline __attribute__((unused))
 #define CORE_COLD   static __noinline __attribute__((unused))
+#define CORE_ALONE  (nr_cpus == 1)
+#ifdef SINGLE_CPU
+#define nr_cpus 1U
+#else
+const volatile u32 nr_cpus = 1;
+#endif
 #include "once.h"
 #include "intf.h"
 

@@ -43,7 +43,8 @@ static bool first_of_leaf(struct thread __arena *th)
 __noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen,
 			struct thread __arena *other __arg_arena, u64 ran_ns, u64 now)
 {
-	return leaf_outranks(&tree, th->leaf, &th->lt, chosen, other->leaf, &other->lt, ran_ns, now);
+	return leaf_outranks(&tree, th->leaf, &th->lt, chosen, other->leaf, &other->lt, ran_ns,
+			     now);
 }
 
 __noinline int overtakes(struct thread __arena *th __arg_arena,

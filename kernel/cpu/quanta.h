@@ -39,6 +39,15 @@ static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
 	bpf_timer_start(&t->timer, c->due - now, BPF_F_TIMER_CPU_PIN);
 }
 
+static __always_inline struct quantum quantum_forgotten(struct quantum q, u64 by)
+{
+	u64 exact = q.exact;
+
+	FORGET(q.length_ns, by);
+	FORGET(exact, by);
+	return (struct quantum){q.length_ns, exact & 1};
+}
+
 /* The thread's quantum begins on this CPU. */
 static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th,
 			  struct quantum q, u64 now)
@@ -81,6 +90,7 @@ static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena
 	struct hsfq_trace_record r;
 	bool first;
 
+	FORGET(left, now);
 	if (!lock_tree())
 		return;
 	first = !th->runnable && arrive_late(th, now);

@@ -29,6 +29,7 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	th->hungry_ns = 0;
 	th->chosen = 0;
 	q = quantum_of(&tree, leaf, &th->lt, now);
+	q = quantum_forgotten(q, now);
 	leaf_serve(&tree, leaf, &th->lt, q.length_ns);
 	first = trace_on && first && name_first(&r, leaf);
 	unlock_tree();

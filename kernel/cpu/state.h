@@ -8,11 +8,6 @@
 #ifndef QLINUX_CPU_STATE_H
 #define QLINUX_CPU_STATE_H
 
-#ifdef SINGLE_CPU
-#define nr_cpus 1U
-#else
-const volatile u32 nr_cpus = 1;
-#endif
 const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
 const volatile bool trace_on = false;
 const volatile bool lending_on = false; /* for user space: who waits for whom is watched */

@@ -44,13 +44,18 @@ static __always_inline void read_key(struct sk_buff *skb, struct rules_key *key)
 		rules_ipv6(&h, key);
 }
 
+ONCE queue_of_key(struct rules_key *key __arg_nonnull)
+{
+	return rules_find(&rules, key);
+}
+
 /* The first that matches. */
 ONCE queue_of_rules(struct sk_buff *skb __arg_trusted)
 {
 	struct rules_key key = {};
 
 	read_key(skb, &key);
-	return rules_find(&rules, &key);
+	return queue_of_key(&key);
 }
 
 /* ---- by cgroup --------------------------------------------------------- */

@@ -98,6 +98,19 @@ ONCE place_of(u32 q, u32 hash, u32 bytes, u32 length, u64 now)
 	return link_enqueue(the_link(), q, hash, bytes, length, now);
 }
 
+/* Likewise. Which packet leaves. */
+ONCE next_packet(struct link_next *next __arg_nonnull, u64 now)
+{
+	*next = link_dequeue(the_link(), now);
+	return 0;
+}
+
+/* Likewise. The place of one that is dropped because the interface goes. */
+ONCE flushed(void)
+{
+	return link_flush(the_link());
+}
+
 SEC("struct_ops/qdisc_enqueue")
 int BPF_PROG(qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
@@ -182,7 +195,7 @@ struct sk_buff *BPF_PROG(qdisc_dequeue, struct Qdisc *sch)
 			bpf_qdisc_watchdog_schedule(sch, now + RETRY_NS, 0);
 			return NULL;
 		}
-		next = link_dequeue(l, now);
+		next_packet(&next, now);
 		guard_leave();
 		if (!next.place) {
 			if (next.wait_ns == HSFQ_NEVER)
@@ -241,7 +254,7 @@ void BPF_PROG(qdisc_reset, struct Qdisc *sch)
 	while (can_loop) {
 		if (!guard_enter())
 			return;
-		place = link_flush(&link);
+		place = flushed();
 		guard_leave();
 		if (!place)
 			break;
