@@ -23,12 +23,18 @@ offered_releases() {
 		{ split($2, part, /[.+-]/) }
 		# From 6.19 on modules are a package of their own.
 		$1 == "modules" || part[1] < 6 || (part[1] == 6 && part[2] < 19) { print $2 }' |
-		{ grep -vE -e '-(rt|cloud)-' || true; } | sort -uV
+		{ grep -v -e -cloud- || true; } | sort -uV
 }
 
-# The newest release on offer of a minor version; nothing where there is none.
-newest_of() { # newest_of MINOR
-	offered_releases | { grep -E "^${1//./\\.}[.+-]" || true; } | tail -n 1
+# Of a minor version, or of one for real time: MINOR-rt.
+releases_of() { # releases_of NAME
+	offered_releases | awk -v minor="${1%-rt}" -v "rt=$([[ $1 == *-rt ]] && echo 1)" '
+		index($0, minor) == 1 && substr($0, length(minor) + 1) ~ /^[.+-]/ && !rt == !index($0, "-rt-")'
+}
+
+# The newest release on offer; nothing where there is none.
+newest_of() { # newest_of NAME
+	releases_of "$1" | tail -n 1
 }
 
 # The newest release on offer of those that kernels.conf has for everything, else the newest of all.
@@ -38,7 +44,7 @@ newest_release() {
 		release=$(newest_of "$name")
 		[[ -z $release ]] || chosen=$(printf '%s\n' "$chosen" "$release" | sort -V | tail -n 1)
 	done
-	echo "${chosen:-$(offered_releases | tail -n 1)}"
+	echo "${chosen:-$(offered_releases | { grep -v -e -rt- || true; } | tail -n 1)}"
 }
 
 # Of a package that others merely name apt-cache shows nothing.

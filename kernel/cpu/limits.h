@@ -38,7 +38,8 @@ static void set_limit_timer(u64 now)
 	u32 i = 0;
 	struct quantum_timer *t = bpf_map_lookup_elem(&limit_timer, &i);
 
-	if (t)
+	/* Without, nothing is held; but the verifier of PREEMPT_RT refuses the mere call. */
+	if (use_timer && t)
 		bpf_timer_start(&t->timer, at > now ? at - now : 1, 0);
 }
 

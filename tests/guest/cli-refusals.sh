@@ -34,6 +34,17 @@ fi
 refused contained 1 'a user namespace of its own, from which no BPF program is loaded: run qlinux on the host' unshare --user --map-root-user qlinux up cpu
 refused bare-root 1 'neither CAP_SYS_ADMIN nor CAP_BPF' setpriv --bounding-set -all --inh-caps -all qlinux up cpu
 
+# The guest has it where Debian has the kernel's source.
+if command -v scx_flatcg >/dev/null; then
+	scx_flatcg >/dev/null 2>&1 &
+	other=$!
+	until [[ $(cat /sys/kernel/sched_ext/state) == enabled ]]; do sleep 0.05; done
+	refused other-scheduler 1 "another sched_ext scheduler, 'flatcg', is running .*: stop it first" qlinux up cpu
+	kill -INT $other
+	wait $other
+	until [[ $(cat /sys/kernel/sched_ext/state) == disabled ]]; do sleep 0.05; done
+fi
+
 check up qlinux up cpu
 refused up-twice 1 'is loaded already; replace it' qlinux up cpu
 check add qlinux class add /a --weight 200 --leaf rr
@@ -101,4 +112,11 @@ kill $sleeper
 wait
 check del qlinux class del /a /a/b /a/b/c
 check down qlinux down cpu
+
+# The last: it cannot be taken back before the next boot.
+mountpoint -q /sys/kernel/security || mount -t securityfs none /sys/kernel/security
+if echo confidentiality >/sys/kernel/security/lockdown; then
+	refused lockdown 1 'lockdown is in the mode confidentiality, .*: boot without the kernel parameter' qlinux up cpu
+	refused lockdown-link 1 'lockdown is in the mode confidentiality, .*: boot without the kernel parameter' qlinux up link lo
+fi
 finish

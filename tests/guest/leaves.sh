@@ -5,6 +5,7 @@
 # cpus: 1
 # prepare: qlinux up cpu
 # kernels: cpu
+# kernels-long: rt
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

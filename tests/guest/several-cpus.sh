@@ -4,7 +4,7 @@
 # description: affinity, cpusets, hotplug, a freezer and a fork storm on four CPUs: everything goes on
 # cpus: 4
 # prepare: qlinux up cpu
-# kernels-long: cpu
+# kernels-long: cpu rt
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

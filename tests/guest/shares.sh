@@ -5,6 +5,7 @@
 # cpus: 1
 # prepare: qlinux up cpu
 # kernels: cpu
+# kernels-long: rt
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
@@ -18,11 +19,12 @@ echo 300 >$CG/b/x/cpu.weight
 echo 500 >$CG/b/y/cpu.weight
 for class in a b/x b/y; do busy $class; done
 
-# Ten seconds of quanta of some milliseconds: one percent is a few of them.
+# Ten seconds of quanta of some milliseconds: half a percent is a few of them.
 use 10 a b/x b/y
-near nested-a "${used[a]}" 0.2 1
-near nested-b-x "${used[b/x]}" 0.3 1
-near nested-b-y "${used[b/y]}" 0.5 1
+near nested-a "$(of a a b/x b/y)" 0.2 0.5
+near nested-b-x "$(of b/x a b/x b/y)" 0.3 0.5
+near nested-b-y "$(of b/y a b/x b/y)" 0.5 0.5
+near all "$(awk -v a="${used[a]}" -v x="${used[b/x]}" -v y="${used[b/y]}" 'BEGIN { print a + x + y }')" 1 2
 
 # Its sibling has what one leaves, before anyone else.
 gone b/y

@@ -3,28 +3,9 @@
 # name: verifier
 # description: no program of the scheduler costs the verifier over a fifth more than recorded
 # cpus: 1
-#
-# The record is lib/verified-instructions; QLINUX_RECORD=1 prints a new one.
 set -u
-# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
-. /usr/lib/qlinux/tests/guest/lib/cli.sh
+# shellcheck source-path=SCRIPTDIR source=lib/verifier.sh
+. /usr/lib/qlinux/tests/guest/lib/verifier.sh
 
-record=/usr/lib/qlinux/tests/guest/lib/verified-instructions
-check up qlinux up cpu
-found=$(qlinux status --json | awk -F'"' '/"name"/ { name = $4 } /"verified_instructions"/ { gsub(/[^0-9]/, ""); print name, $0 }')
-check down qlinux down cpu
-if [[ -n ${QLINUX_RECORD:-} ]]; then
-	echo "# Instructions the verifier walked through, kernel $(uname -r)"
-	echo "$found"
-	exit 0
-fi
-equal programs "$(awk '{ print $1 }' <<<"$found")" "$(grep -v '^#' $record | awk '{ print $1 }')"
-while read -r name now; do
-	was=$(awk -v name="$name" '$1 == name { print $2 }' $record)
-	if ((now * 5 <= ${was:-0} * 6)); then
-		pass "$name: $now instructions, recorded $was"
-	else
-		fail "$name" "$now instructions, recorded ${was:-none}: simplify it, or record anew with QLINUX_RECORD=1 and say why"
-	fi
-done <<<"$found"
+judge_programs verified-instructions
 finish

@@ -53,6 +53,13 @@ use() {
 	done
 }
 
+# of CLASS ALL...: its part of what use() found that all of these had
+of() {
+	local c all=''
+	for c in "${@:2}"; do all+=" ${used[$c]}"; done
+	awk -v mine="${used[$1]}" -v all="$all" 'BEGIN { n = split(all, a); for (i = 1; i <= n; i++) sum += a[i]; printf "%.5f", mine / sum }'
+}
+
 near() { # near NAME VALUE IDEAL [PERCENT]: within 2 %
 	echo "$1: $2, ideal $3"
 	check "$1" awk -v v="$2" -v i="$3" -v p="${4:-2}" 'BEGIN { exit !(v > i * (1 - p / 100) && v < i * (1 + p / 100)) }'

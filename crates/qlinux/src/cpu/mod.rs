@@ -312,7 +312,7 @@ fn settings(options: &Options) -> Result<object::Settings> {
     })?;
     Ok(object::Settings {
         cpus: cpus as u32,
-        timer: !check::preempt_rt(),
+        preempt_rt: check::preempt_rt(),
         trace_bytes,
         lending: !options.no_lending,
     })

@@ -17,14 +17,19 @@ const SINGLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu_single.
 /// Name of the struct_ops map, which is the scheduler itself.
 pub const OPS: &str = "hsfq_ops";
 const TIMERS: &str = "timers";
+const CGROUPS: &str = "cgroups";
 const TRACE: &str = "hsfq_trace";
+
+/// Flags of a map whose memory is there from the start.
+const PREALLOCATED: u32 = 0;
 
 /// What is set before the object is loaded.
 pub struct Settings {
     /// Processors there can be.
     pub cpus: u32,
-    /// Quanta may end between two ticks. PREEMPT_RT refuses BPF timers.
-    pub timer: bool,
+    /// The kernel is one of PREEMPT_RT, which refuses BPF timers: quanta end at the tick. It also
+    /// allocates what a map needs only later, while starting asks for every cgroup's at once.
+    pub preempt_rt: bool,
     /// Size of the trace; a power of two and multiple of the page size.
     pub trace_bytes: Option<u32>,
     /// With the programs that watch who waits for whom.
@@ -49,6 +54,7 @@ pub fn load(settings: &Settings) -> Result<Object> {
         let done = match name.as_str() {
             OPS => unknown.take_out(&mut map),
             TIMERS => map.set_max_entries(settings.cpus),
+            CGROUPS if settings.preempt_rt => map.set_map_flags(PREALLOCATED),
             TRACE => settings
                 .trace_bytes
                 .map_or(Ok(()), |bytes| map.set_max_entries(bytes)),
@@ -77,7 +83,7 @@ fn set_constants(
     single: bool,
 ) -> libbpf_rs::Result<()> {
     let values: [(&str, &[u8]); 4] = [
-        ("use_timer", &[settings.timer.into()]),
+        ("use_timer", &[(!settings.preempt_rt).into()]),
         ("trace_on", &[settings.trace_bytes.is_some().into()]),
         ("lending_on", &[settings.lending.into()]),
         ("nr_cpus", &settings.cpus.to_ne_bytes()),

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: shares-two
+# description: two CPUs are divided by weight at every level, also where a class has too few threads for its share
+# cpus: 2
+# prepare: qlinux up cpu
+# kernels-long: cpu rt
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/limits.sh
+. /usr/lib/qlinux/tests/guest/lib/limits.sh
+
+make_class a
+make_class b
+make_class b/x
+make_class b/y
+echo 400 >$CG/b/cpu.weight
+echo 300 >$CG/b/x/cpu.weight
+echo 500 >$CG/b/y/cpu.weight
+for class in a b/x b/y; do busy $class 2; done
+use 10 a b/x b/y
+near nested-a "$(of a a b/x b/y)" 0.2 1
+near nested-b-x "$(of b/x a b/x b/y)" 0.3 1
+near nested-b-y "$(of b/y a b/x b/y)" 0.5 1
+near all "$(awk -v a="${used[a]}" -v x="${used[b/x]}" -v y="${used[b/y]}" 'BEGIN { print a + x + y }')" 2 2
+
+# One thread cannot use more than one CPU: what is left of its share is its sibling's.
+gone b/y
+make_class b/y
+echo 10000 >$CG/b/y/cpu.weight
+busy b/y
+use 10 a b/x b/y
+near few-a "$(of a a b/x b/y)" 0.2 1
+near few-b-x "$(of b/x a b/x b/y)" 0.3 1
+near few-b-y "$(of b/y a b/x b/y)" 0.5 1
+
+like still-up "$(qlinux status)" 'H-SFQ schedules'
+check down qlinux down cpu
+finish
