@@ -56,9 +56,6 @@ storm() { # storm MODEL SIZE SWITCHES SEED: in the long run for five minutes at 
 	served=$(python3 /usr/lib/qlinux/tests/guest/lib/disk-storm.py "$3" "$(times 0 300)" "$4" $CG/{a/in,b,c})
 	equal "storm-$1" $? 0
 	echo "$served requests were served by Cello"
-	check "served-$1" test "$served" -gt 100
-	check "busies-$1" test "$(fault busies)" -gt 20
-	check "requeues-$1" test "$(fault requeues)" -gt 20
 	set_fault busy_every 0
 	set_fault requeue_every 0
 	scheduler cello

@@ -3,13 +3,14 @@
 
 disk-storm.py SWITCHES SECONDS SEED CGROUP...
 
-The disk testdisk0 gets another scheduler that often, or as often as it takes for so long if
-that is more, and between two of those some other
-changes: Cello's settings, classes and weights of the cgroups, the I/O priority of their
-threads, the cgroup they are in, the number of tags, the cache; and the disk now and then has no room for
-a request, which comes back to the scheduler.  Each change is done or refused
-as it should be; a line tells the first that was not, and the exit status is 1.  Else the last
-line is how many requests Cello served.
+The disk testdisk0 gets another scheduler that often, and on for so long, and on until Cello has
+served ENOUGH_SERVED requests and the disk has had no room, and has given back, ENOUGH_FAULTS
+times.  How long that takes is chance; MOST_SECONDS are too long.  Between two switches other
+things change: Cello's settings, classes and weights of the cgroups, the I/O priority of their
+threads, the cgroup they are in, the number of tags, the cache, and whether the disk refuses
+requests or gives them back, which then come to the scheduler once more.  Each change is done or
+refused as it should be; a line tells the first that was not, and the exit status is 1.  Else the
+last line is how many requests Cello served.
 """
 
 import ctypes
@@ -25,6 +26,9 @@ DEBUG = "/sys/kernel/debug/block/testdisk0/sched"
 DISK = "/sys/kernel/debug/testdisk/testdisk0"
 CLASSES = ["interactive", "throughput", "realtime", "none"]
 IOPRIO_SET = 251
+ENOUGH_SERVED = 100
+ENOUGH_FAULTS = 20
+MOST_SECONDS = 120
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -154,13 +158,19 @@ class Storm:
         for path in self.cgroups:
             read(f"{path}/io.stat")
 
+    def enough(self):
+        faults = min(int(read(f"{DISK}/{name}")) for name in ["busies", "requeues"])
+        return self.served > ENOUGH_SERVED and faults > ENOUGH_FAULTS
+
     def run(self, switches, seconds):
         # The kernel is not to tell of each time that the cache is dropped.
         write("/proc/sys/vm/drop_caches", 4)
         edits = [self.setting] * 4 + [self.cgroup] * 2 + [self.priority] * 4
         edits += [self.move, self.come_and_go, self.tags, self.busy, self.cache, self.look]
         end = time.monotonic() + seconds
-        while switches > 0 or time.monotonic() < end:
+        while switches > 0 or time.monotonic() < end or not self.enough():
+            if switches <= 0 and time.monotonic() > end + MOST_SECONDS:
+                raise Wrong(f"only {self.served} requests, or few faults, after {MOST_SECONDS} s more")
             switches -= 1
             self.switch()
             for _ in range(self.dice.randrange(12)):
