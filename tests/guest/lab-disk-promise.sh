@@ -4,6 +4,7 @@
 # description: real-time requests that were estimated to be in time are in time, within the stated error
 # cpus: 1
 # minutes: 2
+# only: long
 set -euo pipefail
 
 qlinux lab run --here --only ms --out /tmp/results disk-promise

@@ -91,10 +91,10 @@ modprobe -a veth sch_htb sch_fq_codel sch_fq sch_hfsc sch_drr sch_qfq sch_cake s
 # The kernel's own, of one queue and of several.
 back default </dev/null
 
-# One kind after the other; usually each fourth, as starting a link takes a while.
+# One kind after the other; usually each eighth, as starting a link takes a while.
 row=0
 while read -r name line; do
-	((row++ % $(times 4 1) == 0)) || continue
+	((row++ % $(times 8 1) == 0)) || continue
 	back "$name" <<<"qdisc add DEV root $line"
 done <<'TEXT'
 pfifo handle 5: pfifo limit 77

@@ -77,3 +77,11 @@ balanced() {
 settings() {
 	look | json 'json.dumps([{k: d[k] for k in ("rate_bits", "overhead", "least", "codel", "default", "rules", "cgroups", "grants")}] + [{k: r[k] for k in ("name", "queue", "depth", "weight", "leaf", "limits", "sid")} for r in d["rows"]])'
 }
+
+# state: everything a refused command must leave as it was
+state() {
+	tc qdisc show
+	ip -d link show v0 | grep -o 'gso_max_size [0-9]* gso_max_segs [0-9]*'
+	ls -R /sys/fs/bpf/qlinux/link 2>/dev/null
+	settings 2>/dev/null
+}
