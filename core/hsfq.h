@@ -127,6 +127,12 @@ CORE_FN void hsfq_busy(hsfq_tree_t *t, u32 n)
 	}
 }
 
+/* What a node that becomes runnable, one of those with these weights, may be behind v(t). */
+CORE_FN u64 hsfq_credit(hsfq_tree_t *t, u32 weights)
+{
+	return t->servers == 1 ? 0 : sfq_virtual(SFQ_CREDIT_NS * t->servers, weights);
+}
+
 /* The node has something runnable: tags and weights of its path. */
 CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 n)
 {
@@ -139,9 +145,9 @@ CORE_FN void hsfq_activate(hsfq_tree_t *t, u32 n)
 		h->flags |= HSFQ_RUNNABLE;
 		if (h->flags & HSFQ_LEAF)
 			t->runnable++;
-		sfq_arrive(&p->clock, &h->flow, 0);
 		p->runnable++;
 		p->weights += h->weight;
+		sfq_arrive(&p->clock, &h->flow, hsfq_credit(t, p->weights));
 		n = h->parent;
 	}
 }
@@ -322,6 +328,21 @@ CORE_FN bool hsfq_ahead(hsfq_tree_t *t, u32 n, u32 m, u64 ran_ns, u64 planned_ns
 			  sfq_finish(&p->clock, &h->flow, hsfq_length(h, ran_ns),
 				     hsfq_length(h, planned_ns), h->weight, p->runnable, p->weights,
 				     &rem));
+}
+
+/* Would hsfq_schedule choose the leaf now? */
+CORE_FN bool hsfq_is_next(hsfq_tree_t *t, u32 leaf)
+{
+	u32 n = leaf;
+
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+		if (!(h->flags & HSFQ_READY) || t->node[p->heap].who != n)
+			return false;
+		n = h->parent;
+	}
+	return true;
 }
 
 /* Of two different leaves, both runnable: would `waiting` be chosen before

@@ -27,6 +27,11 @@
  * over: EEVDF's base slice on one processor is 0.7 ms. */
 #define QUANTUM_PEACE_NS 500000ULL
 
+/* The same beside a thread of its own leaf that wakes. They are peers: which of them comes
+ * first is no promise, and each time that one interrupts the other is a switch. So they
+ * take turns no shorter than EEVDF's base slice, which grows with the processors. */
+#define QUANTUM_PEERS_NS 700000ULL
+
 /* Longest service at once in a leaf with deadlines, also while nobody waits: what
  * the leaf had in the quantum during which another class wakes is held against it
  * (l_f of the bounds), and its own threads must not wait for that. */
@@ -40,6 +45,18 @@ struct quantum {
 	u64 length_ns;
 	bool exact; /* it bounds another class's wait: do not round it up to a tick */
 };
+
+/* Service that a thread of `leaf` may have in peace from one of `waiting`. */
+CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting, u32 leaf)
+{
+	u32 p = t->servers;
+
+	if (waiting != leaf)
+		return QUANTUM_PEACE_NS;
+	if (leaf_prompt(&t->node[leaf]))
+		return 0;
+	return QUANTUM_PEERS_NS * (1 + (p >= 2) + (p >= 4) + (p >= 8));
+}
 
 /* The service within which every runnable leaf has its turn. Several servers give
  * that much in a fraction of the time, so quanta may be as many times as long; what
@@ -110,15 +127,11 @@ CORE_INLINE bool quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread
 CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
 				       u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
 {
-	struct quantum q = {QUANTUM_PEACE_NS, true};
-
 	if (idle_yields(t, waiting_leaf, leaf))
 		return (struct quantum){0, true};
 	if (!quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns))
 		return quantum_of(t, leaf, th, now_ns);
-	if (waiting_leaf == leaf && leaf_prompt(&t->node[leaf]))
-		q.length_ns = 0;
-	return q;
+	return (struct quantum){quantum_peace(t, waiting_leaf, leaf), true};
 }
 
 /* The same of any thread: it does not matter while its class is held. */
@@ -153,7 +166,8 @@ CORE_FN bool quantum_goes_on(hsfq_tree_t *t, u32 leaf, u32 chosen)
 
 		if (t->node[p->heap].who != n)
 			return false;
-		behind = behind || sfq_before(h->flow.start, p->clock.vtime);
+		/* Alone it is behind nobody: a quantum of its own that ended early moved v(t). */
+		behind = behind || (p->runnable > 1 && sfq_before(h->flow.start, p->clock.vtime));
 		n = h->parent;
 	}
 	if (!behind)

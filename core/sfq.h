@@ -35,8 +35,12 @@
  * is sorted or recomputed when a parallelism changes, whatever limits it: few
  * threads, affinity or sleep. With one server nobody falls behind.
  *
- * A flow that arrives, with S = v(t), shall not wait for what others are owed from
- * before. So no more than SFQ_LAG_OLD_NS of it is paid from then on.
+ * A flow that arrives shall not wait for what others are owed from before. So no more
+ * than SFQ_LAG_OLD_NS of it is paid from then on. And it shall not wait until all who are
+ * in service have come to v(t), the greatest of their tags: with several servers it
+ * requests S = max{ v - credit, F }. The credit is a flow's share of SFQ_CREDIT_NS of each
+ * server's service. A flow cannot have more by it than it has missed, and the bounds of
+ * SFQ(D) hold with the credit added for each of the two flows.
  *
  * Arithmetic. A tag counts 1/1024 ns of service per unit of weight, modulo
  * 2^64. The remainder of every division is carried to the flow's next
@@ -66,6 +70,10 @@ enum {
  * and of that, what was owed when another flow arrived. */
 #define SFQ_LAG_NS     50000000ULL
 #define SFQ_LAG_OLD_NS 3000000ULL
+
+/* Several servers: of each one's service, what a flow may catch up its share of when it
+ * arrives. */
+#define SFQ_CREDIT_NS 6000000ULL
 
 struct sfq_flow {
 	u64 start; /* S of the quantum requested or in service; F while asleep */

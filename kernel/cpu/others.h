@@ -95,7 +95,8 @@ static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena
 		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
 			continue;
 		ran = now - c->since;
-		if (ran < QUANTUM_PEACE_NS || !overtakes(th, other, ran, now))
+		if (ran < quantum_peace(&tree, th->leaf, other->leaf) ||
+		    !overtakes(th, other, ran, now))
 			continue;
 		end_elsewhere(cpu, i, c);
 		return;

@@ -14,6 +14,7 @@ static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	if (!due || !c->th)
 		return 0;
 	if (now + TIMER_SLACK_NS >= due) {
+		c->ending = due < c->until;
 		hsfq_totals.timer_ends++;
 		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
 	} else {

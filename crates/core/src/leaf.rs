@@ -30,10 +30,15 @@ pub struct Tunables {
     pub alone_ns: u64,
     /// Service a thread may have before one that wakes takes over.
     pub peace_ns: u64,
+    /// The same where the one that wakes is of its own leaf; 2, 3 and 4 times that from 2, 4 and
+    /// 8 servers on.
+    pub peers_ns: u64,
     /// The most service owed to a flow that could not use its share (core/sfq.h).
     pub lag_ns: u64,
     /// Of that, the most that was owed when another flow arrived.
     pub lag_old_ns: u64,
+    /// With several servers: a class that wakes may catch up its share of so much of each.
+    pub credit_ns: u64,
     /// Longest service at once in a leaf under edf, rm or svr4.
     pub prompt_ns: u64,
     /// With several servers: turns that a class may be ahead when it loses one of them, one of

@@ -422,12 +422,12 @@ impl Model {
                 break;
             }
             if !runnable {
+                self.at_mut(n).runnable = true;
+                let credit = self.credit(parent);
                 let clock = &mut self.at_mut(parent).clock;
-                clock.arrival = clock.v;
-                let v = clock.v;
-                let node = self.at_mut(n);
-                node.runnable = true;
-                node.flow.request(v, weight);
+                clock.arrival = clock.v - credit;
+                let least = clock.arrival;
+                self.at_mut(n).flow.request(least, weight);
             }
         }
     }
@@ -934,14 +934,10 @@ impl Engine for Model {
         if !self.is_held(waits_in) && self.yields(waits_in, leaf) {
             return Ok(0);
         }
-        let overtakes = !self.is_held(waits_in) && self.overtakes(waiting, th, ran_ns)?;
-        if overtakes && waits_in == leaf && self.prompt(leaf) {
-            Ok(0)
-        } else if overtakes {
-            Ok(self.tunables.peace_ns)
-        } else {
-            self.quantum(th)
+        if self.is_held(waits_in) || !self.overtakes(waiting, th, ran_ns)? {
+            return self.quantum(th);
         }
+        Ok(self.peace(waits_in, leaf))
     }
 
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {

@@ -35,6 +35,27 @@ impl Model {
         old.max(clock.v - behind(self.tunables.lag_ns))
     }
 
+    /// What a thread of `leaf` is served before one that wakes in `waits_in` takes over.
+    pub(super) fn peace(&self, waits_in: usize, leaf: usize) -> u64 {
+        let doublings = u64::from(self.servers.min(8).ilog2());
+        match waits_in == leaf {
+            false => self.tunables.peace_ns,
+            true if self.prompt(leaf) => 0,
+            true => self.tunables.peers_ns * (1 + doublings),
+        }
+    }
+
+    /// What a child of the node that becomes runnable may be behind v(t).
+    pub(super) fn credit(&self, parent: usize) -> i128 {
+        if self.servers == 1 {
+            return 0;
+        }
+        let runnable = self.children(parent).filter(|(_, c)| c.runnable);
+        let weights: u32 = runnable.map(|(_, c)| c.weight).sum();
+        (i128::from(self.tunables.credit_ns * u64::from(self.servers)) << TAG_SHIFT)
+            / i128::from(weights)
+    }
+
     pub(super) fn least(&self, n: usize) -> i128 {
         let Node { parent, weight, .. } = *self.at(n);
         let runnable = self.children(parent).filter(|(_, c)| c.runnable);
@@ -92,7 +113,8 @@ impl Model {
             let Some(next) = self.next_below(n) else {
                 return Ok(false);
             };
-            behind |= self.start(next) < self.at(n).clock.v;
+            let rivals = self.children(n).filter(|(_, c)| c.runnable).count() > 1;
+            behind |= rivals && self.start(next) < self.at(n).clock.v;
             n = next;
             if self.at(n).leaf && n != leaf {
                 return Ok(false);
