@@ -114,7 +114,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
 	u64 now = clock_now(), due = 0;
-	bool sooner = false, first, held, now_on, alone;
+	bool sooner = false, first, held, now_on;
 	u32 leaf;
 
 	if (!th) {
@@ -141,8 +141,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	to.dsq_id = th->queue = leaf;
 	to.vtime = th->lt.flow.start;
-	now_on = due && due <= now + TIMER_SLACK_NS && hsfq_is_next(&tree, leaf);
-	alone = tree.node[leaf].waiting == 1;
+	now_on = due && due <= now + TIMER_SLACK_NS && !loans.changed && hsfq_is_next(&tree, leaf);
 	unlock_tree();
 
 	if (first)
@@ -152,7 +151,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* It comes first: to its CPU at once, without an interrupt that would ask the tree. */
-	if (now_on && (alone || !dsq_first_before(leaf, to.vtime))) {
+	if (now_on && first_of_leaf(th)) {
 		c->ending = 1;
 		hsfq_totals.preemptions++;
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);

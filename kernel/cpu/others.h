@@ -29,8 +29,8 @@ static void end_elsewhere(s32 cpu, u32 i, struct cpu_state __arena *c)
 	scx_bpf_kick_cpu(((u32)cpu + i) % nr_cpus, SCX_KICK_PREEMPT);
 }
 
-/* Of the running thread, whose quantum is over, and the first that waits in
- * the same leaf: does the running one come first? */
+/* Of a thread that is in no queue, and the first that waits in the same leaf: does
+ * it come first? */
 static bool first_of_leaf(struct thread __arena *th)
 {
 	return !dsq_first_before(th->leaf, th->lt.flow.start);

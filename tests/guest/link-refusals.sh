@@ -41,12 +41,7 @@ like gso-stayed "$(ip -d link show v0)" 'gso_max_size 9000 gso_max_segs 6'
 refused up-twice 1 'v0 is scheduled by H-SFQ already' qlinux up link v0
 equal default "$(look | json '[d["default"]] + [(r["name"], r["leaf"]) for r in d["rows"]]')" \
 	"['/default', ('/', 'none'), ('/default', 'fifo')]"
-check web qlinux link class add v0 /web --weight 3
-check tenants qlinux link class add v0 /tenants --leaf none --weight 5
-check tenant-a qlinux link class add v0 /tenants/a --leaf sfq
-check tenant-b qlinux link class add v0 /tenants/b --leaf fq --weight 200
-check queue qlinux link queue add v0 backup --weight 7 --packets 50 --bytes 100K --attach /tenants/a
-check loose qlinux link queue add v0 loose
+tree
 refused exists 1 'class /web of v0 exists already' qlinux link class add v0 /web
 refused no-parent 1 'its parent /x does not exist' qlinux link class add v0 /x/y
 refused below-leaf 1 'class /web of v0 holds queues' qlinux link class add v0 /web/y

@@ -13,12 +13,7 @@ wire
 
 # ---- the tree
 check up qlinux up link v0 --rate 50mbit
-check web qlinux link class add v0 /web --weight 3
-check tenants qlinux link class add v0 /tenants --leaf none --weight 5
-check tenant-a qlinux link class add v0 /tenants/a --leaf sfq
-check tenant-b qlinux link class add v0 /tenants/b --leaf fq --weight 200
-check queue qlinux link queue add v0 backup --weight 7 --packets 50 --bytes 100K --attach /tenants/a
-check loose qlinux link queue add v0 loose
+tree
 check attach qlinux link queue attach v0 loose /web
 check move qlinux link queue move v0 loose /tenants/a
 check del-queue qlinux link queue del v0 loose

@@ -287,6 +287,47 @@ fn a_new_weight_of_a_thread_that_slept_for_long_does_not_move_v() {
     assert_eq!(moved, LENGTH_MAX_NS << 10, "one quantum was in service");
 }
 
+/// v(t) is the greatest tag in service; a class that wakes need not wait until the others are there.
+#[test]
+fn a_class_that_wakes_comes_before_all_in_service() {
+    const QUANTUM_NS: u64 = 3_000_000;
+    let mut pair = Pair::default();
+    pair.set_servers(4);
+    let sleeper = pair.mknod(NodeId::ROOT, 100, true).unwrap();
+    let sleeper = pair.spawn(sleeper, 100).unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let leaf = pair.mknod(NodeId::ROOT, 20, true).unwrap();
+        for _ in 0..4 {
+            let th = pair.spawn(leaf, 100).unwrap();
+            pair.arrive(th).unwrap();
+            pair.wait(th).unwrap();
+            waiting.push((leaf, th));
+        }
+    }
+    let mut served = Vec::new();
+    for round in 0..100 {
+        if served.len() == 4 {
+            // Servers end in another order than they began.
+            let (leaf, th) = served.remove(round % 4);
+            pair.charge(th, QUANTUM_NS).unwrap();
+            pair.wait(th).unwrap();
+            waiting.push((leaf, th));
+        }
+        let leaf = pair.schedule().unwrap();
+        let first = waiting.iter().position(|(l, _)| *l == leaf).unwrap();
+        let (_, th) = waiting.remove(first);
+        pair.take(th).unwrap();
+        pair.serve(th, QUANTUM_NS).unwrap();
+        served.push((leaf, th));
+    }
+    pair.arrive(sleeper).unwrap();
+    pair.wait(sleeper).unwrap();
+    for (_, th) in served {
+        assert_eq!(pair.overtakes(sleeper, th, QUANTUM_NS / 6), Ok(true));
+    }
+}
+
 /// What may be owed since the last arrival stays what it is after v(t) has gone round once.
 #[test]
 fn an_arrival_long_ago_does_not_look_recent() {

@@ -158,9 +158,11 @@ class Storm:
         for path in self.cgroups:
             read(f"{path}/io.stat")
 
+    def faults(self):
+        return [int(read(f"{DISK}/{name}")) for name in ["busies", "requeues"]]
+
     def enough(self):
-        faults = min(int(read(f"{DISK}/{name}")) for name in ["busies", "requeues"])
-        return self.served > ENOUGH_SERVED and faults > ENOUGH_FAULTS
+        return self.served > ENOUGH_SERVED and min(self.faults()) > ENOUGH_FAULTS
 
     def run(self, switches, seconds):
         # The kernel is not to tell of each time that the cache is dropped.
@@ -170,7 +172,8 @@ class Storm:
         end = time.monotonic() + seconds
         while switches > 0 or time.monotonic() < end or not self.enough():
             if switches <= 0 and time.monotonic() > end + MOST_SECONDS:
-                raise Wrong(f"only {self.served} requests, or few faults, after {MOST_SECONDS} s more")
+                busies, requeues = self.faults()
+                raise Wrong(f"{self.served} requests, {busies} refused, {requeues} given back: too few")
             switches -= 1
             self.switch()
             for _ in range(self.dice.randrange(12)):

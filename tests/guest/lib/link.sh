@@ -85,3 +85,13 @@ state() {
 	ls -R /sys/fs/bpf/qlinux/link 2>/dev/null
 	settings 2>/dev/null
 }
+
+# tree: of the link v0 that is up, with a queue at /tenants/a and one that is attached nowhere
+tree() {
+	check web qlinux link class add v0 /web --weight 3
+	check tenants qlinux link class add v0 /tenants --leaf none --weight 5
+	check tenant-a qlinux link class add v0 /tenants/a --leaf sfq
+	check tenant-b qlinux link class add v0 /tenants/b --leaf fq --weight 200
+	check queue qlinux link queue add v0 backup --weight 7 --packets 50 --bytes 100K --attach /tenants/a
+	check loose qlinux link queue add v0 loose
+}
