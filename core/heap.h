@@ -235,7 +235,8 @@ CORE_FN void hsfq_charge_node(hsfq_tree_t *t, u32 n, u64 length_ns, u64 planned_
 	hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
 	sfq_charge(&p->clock, &h->flow, hsfq_length(h, length_ns),
-		   planned_ns ? hsfq_length(h, planned_ns) : 0, h->weight, p->runnable, p->weights);
+		   planned_ns ? hsfq_length(h, planned_ns) : 0, h->weight, t->servers, p->runnable,
+		   p->weights);
 	h->served_ns += length_ns;
 	if (h->flags & HSFQ_READY)
 		hsfq_heap_move(t, n);

@@ -326,8 +326,8 @@ CORE_FN bool hsfq_ahead(hsfq_tree_t *t, u32 n, u32 m, u64 ran_ns, u64 planned_ns
 
 	return sfq_before(t->node[n].flow.start,
 			  sfq_finish(&p->clock, &h->flow, hsfq_length(h, ran_ns),
-				     hsfq_length(h, planned_ns), h->weight, p->runnable, p->weights,
-				     &rem));
+				     hsfq_length(h, planned_ns), h->weight, t->servers, p->runnable,
+				     p->weights, &rem));
 }
 
 /* Would hsfq_schedule choose the leaf now? */
@@ -371,6 +371,12 @@ CORE_FN void hsfq_init(hsfq_tree_t *t)
 	t->unused = HSFQ_ROOT + 1;
 	t->nodes = 1;
 	t->servers = 1;
+}
+
+/* So many servers from now on, at least one. */
+CORE_FN void hsfq_set_servers(hsfq_tree_t *t, u32 servers)
+{
+	t->servers = servers ? servers : 1;
 }
 
 /* From now on, among equal start tags, who becomes ready comes before those who were. */

@@ -17,15 +17,15 @@ CORE_FN void leaf_sfq_arrive(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 
 CORE_FN void leaf_sfq_charge(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
-	sfq_charge(&l->clock, &th->flow, length_ns, 0, th->weight, l->runnable, l->weights);
+	sfq_charge(&l->clock, &th->flow, length_ns, 0, th->weight, 1, l->runnable, l->weights);
 }
 
 CORE_FN u64 leaf_sfq_ahead(hsfq_node_t *l, leaf_thread_t *th, u64 length_ns, u64 now_ns)
 {
 	u32 rem;
 
-	return sfq_finish(&l->clock, &th->flow, length_ns, 0, th->weight, l->runnable, l->weights,
-			  &rem);
+	return sfq_finish(&l->clock, &th->flow, length_ns, 0, th->weight, 1, l->runnable,
+			  l->weights, &rem);
 }
 
 /* A thread of average weight gets a full turn, a lighter one less. */

@@ -27,8 +27,8 @@
  * all servers would flock to the flow with the least tag (sfq_move).
  *
  * A flow that cannot use its share, as a single thread with most of the weight,
- * falls behind v(t) then. It is owed at most SFQ_LAG_NS of service for that, if its
- * weight is the average: from there on its tag moves with v(t). That is the
+ * falls behind v(t) then. It is owed at most SFQ_LAG_NS of each server's service for
+ * that, if its weight is the average: from there on its tag moves with v(t). That is the
  * readjustment of weights: v(t) is set by the flows that can use their shares, at
  * the rate lambda at which sum min(theta_i, lambda w_i) is the capacity, and one
  * that is behind is served whenever it can be, at its parallelism theta_i. Nothing
@@ -66,10 +66,13 @@ enum {
 /* Longest service charged at once, about 73 minutes: tags stay comparable. */
 #define SFQ_LENGTH_MAX_NS (1ULL << 42)
 
-/* The most that is owed to a flow of average weight which could not use its share,
- * and of that, what was owed when another flow arrived. */
-#define SFQ_LAG_NS     50000000ULL
-#define SFQ_LAG_OLD_NS 3000000ULL
+/* The most that is owed to a flow of average weight which could not use its share, and
+ * of that, what was owed when another flow arrived: of each server's service, for quanta
+ * are as many times as long as there are servers. Fewer than SFQ_LAG_SERVERS count as
+ * that many, for the threads of a leaf do not take longer turns. */
+#define SFQ_LAG_NS      12500000ULL
+#define SFQ_LAG_OLD_NS  750000ULL
+#define SFQ_LAG_SERVERS 4
 
 /* Several servers: of each one's service, what a flow may catch up its share of when it
  * arrives. */
@@ -184,10 +187,11 @@ CORE_FN void sfq_move(struct sfq_flow CORE_MEM *f, u64 length_ns, u32 weight)
 }
 
 /* What a flow may be behind v(t) by, of so many with these weights that are runnable. */
-CORE_FN u64 sfq_lag(struct sfq_clock CORE_MEM *c, u32 flows, u32 weights)
+CORE_FN u64 sfq_lag(struct sfq_clock CORE_MEM *c, u32 servers, u32 flows, u32 weights)
 {
-	u64 most = (SFQ_LAG_NS << SFQ_SHIFT) * flows / weights;
-	u64 lag = (SFQ_LAG_OLD_NS << SFQ_SHIFT) * flows / weights + c->vtime - c->arrival;
+	u64 times = (u64)(servers > SFQ_LAG_SERVERS ? servers : SFQ_LAG_SERVERS) * flows;
+	u64 most = (SFQ_LAG_NS << SFQ_SHIFT) * times / weights;
+	u64 lag = (SFQ_LAG_OLD_NS << SFQ_SHIFT) * times / weights + c->vtime - c->arrival;
 
 	return lag < most ? lag : most;
 }
@@ -195,7 +199,8 @@ CORE_FN u64 sfq_lag(struct sfq_clock CORE_MEM *c, u32 flows, u32 weights)
 /* F = S + l / w, if a quantum of this length ended now, for which `planned_ns`
  * is in the start tag already; `rem` is left over. */
 CORE_INLINE u64 sfq_finish(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 length_ns,
-			   u64 planned_ns, u32 weight, u32 flows, u32 weights, u32 *rem)
+			   u64 planned_ns, u32 weight, u32 servers, u32 flows, u32 weights,
+			   u32 *rem)
 {
 	u64 finish, lag;
 
@@ -205,7 +210,7 @@ CORE_INLINE u64 sfq_finish(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_ME
 	if (!sfq_before(finish, c->vtime))
 		return finish;
 	/* One that is held is charged, but is not among the runnable. */
-	lag = sfq_lag(c, flows ? flows : 1, weights > weight ? weights : weight);
+	lag = sfq_lag(c, servers, flows ? flows : 1, weights > weight ? weights : weight);
 	if (c->vtime - finish <= lag)
 		return finish;
 	*rem = 0;
@@ -214,11 +219,12 @@ CORE_INLINE u64 sfq_finish(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_ME
 
 /* A quantum of this length has ended: its finish tag is the next start tag. */
 CORE_INLINE void sfq_charge(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f,
-			    u64 length_ns, u64 planned_ns, u32 weight, u32 flows, u32 weights)
+			    u64 length_ns, u64 planned_ns, u32 weight, u32 servers, u32 flows,
+			    u32 weights)
 {
 	u32 rem;
 
-	f->start = sfq_finish(c, f, length_ns, planned_ns, weight, flows, weights, &rem);
+	f->start = sfq_finish(c, f, length_ns, planned_ns, weight, servers, flows, weights, &rem);
 	f->rem = rem;
 	c->max_finish = sfq_max(c->max_finish, f->start);
 }

@@ -7,50 +7,6 @@
 
 /* ---- small things ------------------------------------------------------ */
 
-static void eject(const char *what)
-{
-	static char fmt[] = "hsfq: %s";
-	unsigned long long args[] = {(unsigned long)what};
-
-	scx_bpf_error_bstr(fmt, args, sizeof(args));
-}
-
-/* Interrupts are off in every callback that holds a run queue's lock. With a single
- * processor that is enough: whoever else takes the lock has them off, too. */
-static __always_inline bool lock_tree(void)
-{
-	if (nr_cpus == 1 || lock_take(&tree_lock, &tree_lock_plain))
-		return true;
-	eject("the tree's lock could not be taken");
-	return false;
-}
-
-static __always_inline void unlock_tree(void)
-{
-	if (nr_cpus > 1)
-		lock_leave(&tree_lock, &tree_lock_plain);
-}
-
-/* Where interrupts may be on. A call from user space that fails may be tried again. */
-static __always_inline bool lock_tree_irq(unsigned long *flags)
-{
-#ifdef SINGLE_CPU
-	bpf_local_irq_save(flags);
-	return true;
-#else
-	return lock_take_irq(&tree_lock, &tree_lock_plain, flags);
-#endif
-}
-
-static __always_inline void unlock_tree_irq(unsigned long *flags)
-{
-#ifdef SINGLE_CPU
-	bpf_local_irq_restore(flags);
-#else
-	lock_leave_irq(&tree_lock, &tree_lock_plain, flags);
-#endif
-}
-
 /* The number stays, and the verifier knows nothing of it any more. It would follow each value
  * that it knows through every loop that comes after. `by` is any number it knows nothing of. */
 #define FORGET(number, by) asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"(by))

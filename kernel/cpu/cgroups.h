@@ -165,7 +165,7 @@ void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct
 	struct thread __arena *th = thread_of(p);
 	u32 leaf = leaf_for(p, to);
 
-	if (!th || leaf == th->home || !lock_tree())
+	if (!th || leaf == th->home || !lock_tree_surely())
 		return;
 	depart(th);
 	lend_move_home(&tree, &loans, as_lend(th), leaf);
@@ -211,24 +211,6 @@ void BPF_PROG(op_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 	unlock_tree_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
-}
-
-/* Defined, so that hotplug does not end the scheduler. A CPU that goes away
- * hands its threads back by itself. */
-SEC("struct_ops/op_cpu_online")
-void BPF_PROG(op_cpu_online, s32 cpu)
-{
-	cpu_of(cpu)->leaving = 0;
-}
-
-SEC("struct_ops/op_cpu_offline")
-void BPF_PROG(op_cpu_offline, s32 cpu)
-{
-	struct cpu_state __arena *c = cpu_of(cpu);
-
-	c->th = NULL;
-	c->due = c->armed = 0;
-	c->leaving = 1;
 }
 
 #endif

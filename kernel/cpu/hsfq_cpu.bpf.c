@@ -76,6 +76,7 @@ char _license[] SEC("license") = "GPL";
 #define PF_KTHREAD  0x00200000
 
 #include "state.h"
+#include "lock.h"
 #include "accounts.h"
 #include "rescue.h"
 #include "limits.h"
@@ -123,8 +124,10 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (th->holder)
 		lend_woken(th);
-	if (!lock_tree())
+	if (!lock_tree()) {
+		dsq_insert(p, SCX_DSQ_GLOBAL, LEAF_QUANTUM_NS, enq_flags);
 		return;
+	}
 	leaf = th->leaf;
 	first = arrive(th, leaf, now);
 	wait_begin(th, leaf, now);
@@ -176,39 +179,54 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		wait_elsewhere(p, cpu, th, now);
 }
 
-/* Leaves that were passed over may be chosen again. They were out of sight of
+/* The leaves that this CPU has passed over may be chosen again. They were out of sight of
  * other CPUs for a moment, so one that went idle meanwhile is called back. */
-static void restore_passed(u32 passed)
+__noinline int restore_passed(s32 cpu)
 {
-	u32 leaf = passed, next;
+	struct cpu_state __arena *c = cpu_of(cpu);
+	u32 leaf = c->passed, next;
 	s32 idle;
 
 	while (leaf && can_loop) {
 		next = restore_leaf(leaf);
+		if (next == LEAF_UNKNOWN) { /* the next ops.dispatch restores the rest */
+			if (!leaving())
+				scx_bpf_kick_cpu(cpu, 0);
+			break;
+		}
 		idle = dsq_idle_cpu(leaf);
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 		leaf = next;
 	}
+	c->passed = leaf;
+	return 0;
 }
 
 SEC("struct_ops/op_dispatch")
 void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 {
+	struct cpu_state __arena *c = cpu_of(cpu);
 	struct thread __arena *th = NULL;
 	struct ended e;
 	u64 now = 0;
-	u32 leaf, passed = HSFQ_NIL;
 	bool moved = false;
+	u32 leaf, passed;
 
+	if (c->passed)
+		restore_passed(cpu);
+	passed = c->passed;
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		th = thread_by(prev, cpu_of(cpu)->th);
+		th = thread_by(prev, c->th);
 	if (th) {
 		now = clock_now();
 		if (reads(prev, true) && reads_on(prev, cpu, now))
 			return;
-		if (!end_quantum(&e, th, prev->se.sum_exec_runtime, now))
+		if (!end_quantum(&e, th, prev->se.sum_exec_runtime, now)) {
+			if (!serve_anybody() && !must_wait(prev, th))
+				task_set_slice(prev, LEAF_QUANTUM_NS);
 			return;
+		}
 		leaf = e.leaf;
 	} else {
 		leaf = choose();
@@ -222,9 +240,10 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 			limits_reached(e.timer, now);
 	}
 
-	if (th && leaf && nr_cpus > 1 && th->leaf != leaf && takes_over(cpu, th, leaf, now))
+	if (th && leaf && leaf != LEAF_UNKNOWN && nr_cpus > 1 && th->leaf != leaf &&
+	    takes_over(cpu, th, leaf, now))
 		leaf = HSFQ_NIL;
-	while (leaf && can_loop) { /* each round takes a leaf out of sight */
+	while (leaf && leaf != LEAF_UNKNOWN && can_loop) { /* each takes a leaf out of sight */
 		if (th && th->leaf == leaf && first_of_leaf(th))
 			break;
 		moved = dsq_move_to_local(leaf);
@@ -232,10 +251,14 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 			break;
 		leaf = choose_but(leaf, &passed);
 	}
+	if (leaf == LEAF_UNKNOWN)
+		moved = serve_anybody();
 	if (th && !moved && !must_wait(prev, th))
 		serve_again(prev, cpu, th);
-	if (passed)
-		restore_passed(passed);
+	if (passed) {
+		c->passed = passed;
+		restore_passed(cpu);
+	}
 }
 
 SEC("struct_ops/op_running")
@@ -294,6 +317,7 @@ void BPF_PROG(op_tick, struct task_struct *p)
 #include "cgroups.h"
 #include "control.h"
 #include "futex.h"
+#include "hotplug.h"
 
 /* ---- the scheduler comes and goes -------------------------------------- */
 
@@ -305,7 +329,7 @@ s32 BPF_PROG(op_init)
 	int err;
 
 	hsfq_init(&tree);
-	tree.servers = nr_cpus;
+	count_servers();
 	for (i = 0; use_timer && i < nr_cpus && can_loop; i++) {
 		t = bpf_map_lookup_elem(&timers, &i);
 		if (!t)

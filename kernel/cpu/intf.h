@@ -11,7 +11,7 @@
 #define QLINUX_CPU_INTF_H
 
 enum {
-	HSFQ_INTF_VERSION = 3,
+	HSFQ_INTF_VERSION = 4,
 	HSFQ_TREE_CLASSES = 8, /* in one answer: as many copies of what fills one in (control.h) */
 	HSFQ_WAITS = 256,
 	HSFQ_REASON_LEN = 128,
@@ -37,6 +37,7 @@ struct hsfq_totals {
 	u64 rescued;        /* threads served out of turn: they waited too long */
 	u64 shared_cgroups; /* cgroups without a node of their own: tree full or too deep */
 	u64 trace_lost;     /* trace records that found the buffer full */
+	u64 lock_failures;  /* the tree's lock was not to be had: served in order of arrival */
 };
 
 /* Loans of weight since load (core/lend.h). In .bss as `hsfq_lending`. */

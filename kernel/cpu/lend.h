@@ -106,7 +106,7 @@ static bool put_right(struct lend_turn *turn, s32 cpu)
 		return true;
 	done = requeue(p, turn->from, turn->to, turn->key);
 	th = thread_of(p);
-	if (th && lock_tree()) {
+	if (th && lock_tree_surely()) {
 		if (done)
 			th->queue = turn->to;
 		else if (th->waiting)

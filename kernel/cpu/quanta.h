@@ -89,17 +89,17 @@ static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena
 	struct cpu_state __arena *c = cpu_of(cpu);
 	u64 now = clock_now(), left = c->until > now ? c->until - now : 1;
 	struct hsfq_trace_record r;
-	bool first;
+	bool first = false;
 
 	FORGET(left, now);
-	if (!lock_tree())
-		return;
-	first = !th->runnable && arrive_late(th, now);
-	wait_end(th);
-	th->woke_ns = 0;
-	leaf_serve(&tree, th->leaf, &th->lt, left);
-	first = trace_on && first && name_first(&r, th->leaf);
-	unlock_tree();
+	if (lock_tree()) {
+		first = !th->runnable && arrive_late(th, now);
+		wait_end(th);
+		th->woke_ns = 0;
+		leaf_serve(&tree, th->leaf, &th->lt, left);
+		first = trace_on && first && name_first(&r, th->leaf);
+		unlock_tree();
+	}
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
 	c->th = th;

@@ -8,7 +8,13 @@
 #ifndef QLINUX_CPU_SERVICE_H
 #define QLINUX_CPU_SERVICE_H
 
-/* The thread is in service on this CPU from now on. False: the scheduler has failed. */
+/* Where serve_anybody() is in the tree. Not on the stack, as rescue_next. */
+static volatile u32 anybody_next;
+
+/* What choose() returns where the tree cannot be asked (lock.h). */
+#define LEAF_UNKNOWN (~0U)
+
+/* The thread is in service on this CPU from now on. False: the tree does not know it. */
 static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
 	struct hsfq_trace_record r;
@@ -17,8 +23,10 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	bool first;
 	u32 leaf;
 
-	if (!lock_tree())
+	if (!lock_tree()) {
+		begin_quantum(p, cpu, th, (struct quantum){LEAF_QUANTUM_NS, true}, now);
 		return false;
+	}
 	leaf = th->leaf;
 	first = !th->runnable && arrive_late(th, now);
 	if (th->waiting) {
@@ -81,6 +89,11 @@ static __always_inline bool end_of_service(struct ended *e, struct thread __aren
 
 	if (!lock_tree())
 		return false;
+	/* Served since the tree could not be asked: it has yet to be queued. */
+	if (then == ASKS && !th->runnable) {
+		unlock_tree();
+		return false;
+	}
 	leaf = th->leaf;
 	if (trace_on) {
 		hsfq_settle(&tree);
@@ -103,8 +116,8 @@ static __always_inline bool end_of_service(struct ended *e, struct thread __aren
 	return true;
 }
 
-/* The thread's service ends: it is charged, and sleeps or will wait. False: the scheduler
- * has failed. */
+/* The thread's service ends: it is charged, and sleeps or will wait. False: it will be
+ * charged later. */
 __noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
 			   u64 exec, u64 now, bool sleeps)
 {
@@ -118,13 +131,13 @@ __noinline int end_quantum(struct ended *e __arg_nonnull, struct thread __arena 
 	return end_of_service(e, th, exec, now, ASKS);
 }
 
-/* The leaf that comes first, HSFQ_NIL: none, or the scheduler has failed. */
+/* The leaf that comes first, HSFQ_NIL: none, LEAF_UNKNOWN: the tree cannot be asked. */
 __noinline int choose(void)
 {
 	u32 leaf;
 
 	if (!lock_tree())
-		return HSFQ_NIL;
+		return LEAF_UNKNOWN;
 	leaf = hsfq_schedule(&tree);
 	unlock_tree();
 	return leaf;
@@ -134,7 +147,7 @@ __noinline int choose(void)
 __noinline int choose_but(u32 leaf, u32 *passed __arg_nonnull)
 {
 	if (!lock_tree())
-		return HSFQ_NIL;
+		return LEAF_UNKNOWN;
 	hsfq_totals.passed_over++;
 	*passed = leaf_pass(&tree, leaf, *passed);
 	leaf = hsfq_schedule(&tree);
@@ -148,10 +161,26 @@ __noinline int restore_leaf(u32 leaf)
 	u32 next;
 
 	if (!lock_tree())
-		return HSFQ_NIL;
+		return LEAF_UNKNOWN;
 	next = leaf_restore(&tree, leaf);
 	unlock_tree();
 	return next;
+}
+
+/* The tree cannot be asked: a leaf that has a thread for this CPU, each in turn. */
+__noinline int serve_anybody(void)
+{
+	u32 left = tree.unused, leaf;
+
+	for (; left && can_loop; left--) {
+		leaf = anybody_next++;
+		if (leaf >= tree.unused)
+			anybody_next = leaf = ROOT_LEAF;
+		if (leaf < HSFQ_NODES && tree.node[leaf].waiting &&
+		    (tree.node[leaf].flags & HSFQ_LEAF) && dsq_move_to_local(leaf))
+			return true;
+	}
+	return false;
 }
 
 /* After those, without the lock. */

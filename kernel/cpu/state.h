@@ -11,6 +11,8 @@
 const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
 const volatile bool trace_on = false;
 const volatile bool lending_on = false; /* for user space: who waits for whom is watched */
+/* For tests: the tree's lock is not to be had once in so many nanoseconds, 0: never. */
+const volatile u64 fail_lock_ns = 0;
 const volatile u32 intf_version = HSFQ_INTF_VERSION;
 
 struct hsfq_end hsfq_end;
@@ -49,6 +51,8 @@ struct cpu_state {
 	u64 ending;                  /* another CPU has asked for the end of the quantum */
 	u64 reading;                 /* steps since its quantum was over (rescue.h) */
 	u64 leaving;                 /* it goes offline, or is */
+	u32 passed;                  /* leaves that it could not restore yet */
+	u32 pad;
 };
 
 struct cgroup_nodes {
@@ -72,12 +76,6 @@ struct {
 	struct waits __arena *next;
 	u32 left;
 } __arena spare_waits;
-
-#define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
-private
-(tree) struct bpf_res_spin_lock tree_lock;
-private
-(plain) struct bpf_spin_lock tree_lock_plain; /* where the kernel has no other (compat.h) */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -104,7 +104,7 @@ void BPF_PROG(op_disable, struct task_struct *p)
 	struct hsfq_trace_record r = {};
 	bool last;
 
-	if (!th || !lock_tree())
+	if (!th || !lock_tree_surely())
 		return;
 	name_leaf(&r, th->leaf);
 	last = depart(th) && trace_on && !tree.node[r.leaf].runnable;
@@ -124,7 +124,7 @@ void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *ar
 	ref->th = NULL;
 	th->task = 0; /* nobody's guess any more */
 	th->tid = 0;
-	if (!lock_tree())
+	if (!lock_tree_surely())
 		return;
 	depart(th);
 	lend_exit(&tree, &loans, as_lend(th));
@@ -139,7 +139,7 @@ void BPF_PROG(op_set_weight, struct task_struct *p, u32 weight)
 {
 	struct thread __arena *th = thread_of(p);
 
-	if (!th || th->fixed || !lock_tree())
+	if (!th || th->fixed || !lock_tree_surely())
 		return;
 	lend_set_weight(&loans, as_lend(th), weight);
 	unlock_tree();

@@ -122,6 +122,9 @@ pub struct UpCpu {
     /// Blocked threads do not lend their weight to those that block them
     #[arg(long)]
     pub no_lending: bool,
+    /// For tests: the tree's lock is not to be had once in so many seconds
+    #[arg(long, hide = true, value_name = "S", value_parser = seconds)]
+    pub fail_lock: Option<std::time::Duration>,
     /// Print the words of the BPF loader and the verifier
     #[arg(long)]
     pub verbose: bool,

@@ -16,6 +16,7 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
         trace_bytes: options.trace,
         replace: options.replace,
         no_lending: options.no_lending,
+        fail_lock: options.fail_lock,
     });
     if options.verbose {
         eprint!("{}", qlinux::load_words());
@@ -132,6 +133,7 @@ fn words(status: &Status) -> String {
             (t.rescued, "rescued"),
             (t.shared_cgroups, "cgroups without a node"),
             (t.trace_lost, "trace records lost"),
+            (t.lock_failures, "lock failures"),
         ];
         let shown: Vec<_> = counts
             .iter()

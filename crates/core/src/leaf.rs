@@ -44,6 +44,8 @@ pub struct Tunables {
     /// With several servers: turns that a class may be ahead when it loses one of them, one of
     /// its leaves being behind.
     pub turns_ahead: u64,
+    /// Fewer servers count as that many in what is owed to a flow.
+    pub lag_servers: u64,
 }
 
 /// What core/ was compiled with.

@@ -27,6 +27,7 @@ const u64 qcore_tunables[] = {
 	QUANTUM_PERIOD_MIN_NS, QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS, QUANTUM_MIN_NS,
 	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEERS_NS,       SFQ_LAG_NS,
 	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
+	SFQ_LAG_SERVERS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */
@@ -100,9 +101,9 @@ static void settled(const hsfq_tree_t *t, u32 n, struct sfq_flow *flow, struct s
 
 	*flow = h.flow;
 	*clock = p.clock;
-	sfq_charge(clock, flow, seen_ns, 0, h.weight, p.runnable, p.weights);
+	sfq_charge(clock, flow, seen_ns, 0, h.weight, 1, p.runnable, p.weights);
 	sfq_serve(clock, flow->start);
-	sfq_charge(clock, flow, rest_ns, 0, h.weight, p.runnable, p.weights);
+	sfq_charge(clock, flow, rest_ns, 0, h.weight, 1, p.runnable, p.weights);
 }
 
 /* A node as it is after hsfq_settle, which is not called: the tests look at nodes

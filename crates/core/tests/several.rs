@@ -96,6 +96,43 @@ proptest! {
     }
 }
 
+/// Quanta are as many times as long as there are servers, and so is what may be owed.
+#[test]
+fn few_threads_get_their_processors_among_many() {
+    for (servers, tree) in [
+        (16, vec![(3, vec![(1, 3)]), (13, vec![(2, 16), (3, 16)])]),
+        (
+            64,
+            vec![(3, vec![(1, 3)]), (61, vec![(2, 64), (3, 20), (1, 1)])],
+        ),
+        (
+            64,
+            vec![
+                (1, vec![(3, 2), (5, 1)]),
+                (12, vec![(1, 64)]),
+                (2, vec![(1, 64)]),
+            ],
+        ),
+    ] {
+        let mut workload = workload(&tree, servers, Span::between(0, MS / 100));
+        workload.duration = Ns(4_000 * MS);
+        let simulation = run(&workload, Core::new()).unwrap();
+        let ideal = ideal(&tree, servers);
+        for class in &simulation.summary().classes {
+            let Some(ideal) = ideal.get(&class.name) else {
+                continue;
+            };
+            let received = class.served_ns as f64 / simulation.summary().duration_ns as f64;
+            let error = (received / ideal - 1.0).abs();
+            assert!(
+                error < 0.005,
+                "{servers}: {} got {received} of {ideal}",
+                class.name
+            );
+        }
+    }
+}
+
 /// A flow that arrives need not wait for what others are owed; they are paid all the same.
 #[test]
 fn short_sleepers_cost_no_class_what_it_is_owed() {

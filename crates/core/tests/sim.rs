@@ -222,7 +222,7 @@ proptest! {
             Some(_) => 0,
             None => tunables().turns_ahead * u64::from(workload.servers) * 10 * MS,
         };
-        let slack_ns = tunables().lag_ns + turn_ns;
+        let slack_ns = tunables().lag_ns * tunables().lag_servers + turn_ns;
         let report = check(&core.trace, &Options { slack_ns, ..Options::default() });
         prop_assert!(report.violations.is_empty(), "{}", report.violations[0]);
     }

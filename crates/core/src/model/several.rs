@@ -26,10 +26,12 @@ impl Model {
     /// Start tags of flows of this clock are not less, where those of `weights` are runnable:
     /// a flow of average weight is owed no more than the lag, and of what was before the last
     /// arrival no more than the old lag.
-    fn least_of(&self, clock: Clock, weight: u32, weights: Vec<u32>) -> i128 {
+    fn least_of(&self, clock: Clock, servers: u32, weight: u32, weights: Vec<u32>) -> i128 {
         let (flows, sum) = (weights.len().max(1), weights.iter().sum::<u32>());
+        let servers = u64::from(servers).max(self.tunables.lag_servers);
         let behind = |lag_ns: u64| {
-            (i128::from(lag_ns) << TAG_SHIFT) * flows as i128 / i128::from(sum.max(weight))
+            (i128::from(lag_ns * servers) << TAG_SHIFT) * flows as i128
+                / i128::from(sum.max(weight))
         };
         let old = clock.arrival - behind(self.tunables.lag_old_ns);
         old.max(clock.v - behind(self.tunables.lag_ns))
@@ -60,12 +62,12 @@ impl Model {
         let Node { parent, weight, .. } = *self.at(n);
         let runnable = self.children(parent).filter(|(_, c)| c.runnable);
         let weights = runnable.map(|(_, c)| c.weight).collect();
-        self.least_of(self.at(parent).clock, weight, weights)
+        self.least_of(self.at(parent).clock, self.servers, weight, weights)
     }
 
     pub(super) fn least_of_members(&self, leaf: usize, weight: u32) -> i128 {
         let weights = self.runnable_members(leaf).map(|m| m.weight).collect();
-        self.least_of(self.at(leaf).clock, weight, weights)
+        self.least_of(self.at(leaf).clock, 1, weight, weights)
     }
 
     /// The turn of the leaf, divided among its threads in service.

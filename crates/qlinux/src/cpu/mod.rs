@@ -41,6 +41,8 @@ pub struct Options {
     pub replace: bool,
     /// Blocked threads keep their weight to themselves.
     pub no_lending: bool,
+    /// For tests: so often the tree's lock is not to be had, once.
+    pub fail_lock: Option<Duration>,
 }
 
 /// Whether the scheduler runs.
@@ -85,6 +87,8 @@ pub struct Totals {
     pub shared_cgroups: u64,
     /// Trace records that found the buffer full.
     pub trace_lost: u64,
+    /// Times that the tree's lock was not to be had, and a thread was served in order of arrival.
+    pub lock_failures: u64,
 }
 
 /// Loans of weight, to threads that hold what others wait for.
@@ -315,6 +319,7 @@ fn settings(options: &Options) -> Result<object::Settings> {
         preempt_rt: check::preempt_rt(),
         trace_bytes,
         lending: !options.no_lending,
+        fail_lock: options.fail_lock.unwrap_or_default(),
     })
 }
 
@@ -477,6 +482,7 @@ impl From<intf::Totals> for Totals {
             rescued: t.rescued,
             shared_cgroups: t.shared_cgroups,
             trace_lost: t.trace_lost,
+            lock_failures: t.lock_failures,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::Result;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut};
 use std::ffi::OsStr;
+use std::time::Duration;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hsfq_cpu.bpf.o.gz"));
 /// The form for a single processor, which costs the verifier a fraction (kernel/cpu/once.h).
@@ -34,6 +35,8 @@ pub struct Settings {
     pub trace_bytes: Option<u32>,
     /// With the programs that watch who waits for whom.
     pub lending: bool,
+    /// For tests: so often the tree's lock is not to be had, zero: always is.
+    pub fail_lock: Duration,
 }
 
 /// Loads the object: verified and in the kernel, attached to nothing.
@@ -82,10 +85,12 @@ fn set_constants(
     settings: &Settings,
     single: bool,
 ) -> libbpf_rs::Result<()> {
-    let values: [(&str, &[u8]); 4] = [
+    let fail_lock = settings.fail_lock.as_nanos() as u64;
+    let values: [(&str, &[u8]); 5] = [
         ("use_timer", &[(!settings.preempt_rt).into()]),
         ("trace_on", &[settings.trace_bytes.is_some().into()]),
         ("lending_on", &[settings.lending.into()]),
+        ("fail_lock_ns", &fail_lock.to_ne_bytes()),
         ("nr_cpus", &settings.cpus.to_ne_bytes()),
     ];
     // The last is no variable in the form for a single processor.

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hotplug.h - CPUs come and go
+ *
+ * A CPU that goes away hands its threads back by itself. Those that are there are the
+ * servers of the tree, by which quanta are as long as they are.
+ */
+#ifndef QLINUX_CPU_HOTPLUG_H
+#define QLINUX_CPU_HOTPLUG_H
+
+/* Where the scheduler starts: nobody else has a CPU's state yet. */
+static void count_servers(void)
+{
+#ifndef SINGLE_CPU
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	u32 cpu, servers = 0;
+
+	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+		if (bpf_cpumask_test_cpu(cpu, online))
+			servers++;
+		else
+			cpu_of(cpu)->leaving = 1;
+	}
+	scx_bpf_put_cpumask(online);
+	hsfq_set_servers(&tree, servers);
+#endif
+}
+
+static void cpu_comes_or_goes(s32 cpu, bool leaving)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+	unsigned long flags;
+
+	if (c->leaving == leaving)
+		return;
+	c->leaving = leaving;
+	if (!lock_tree_irq(&flags))
+		return;
+	hsfq_set_servers(&tree, leaving ? tree.servers - 1 : tree.servers + 1);
+	unlock_tree_irq(&flags);
+}
+
+SEC("struct_ops/op_cpu_online")
+void BPF_PROG(op_cpu_online, s32 cpu)
+{
+	cpu_comes_or_goes(cpu, false);
+}
+
+SEC("struct_ops/op_cpu_offline")
+void BPF_PROG(op_cpu_offline, s32 cpu)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+
+	c->th = NULL;
+	c->due = c->armed = 0;
+	cpu_comes_or_goes(cpu, true);
+}
+
+#endif
