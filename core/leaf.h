@@ -61,6 +61,11 @@ typedef struct leaf_thread CORE_MEM leaf_thread_t;
  * threads with one. */
 #define LEAF_BACKGROUND_NS (1ULL << 44)
 
+/* Several servers: a thread that a server served last comes before the first of the leaf
+ * there, as long as it is not further behind than this much service of an average thread.
+ * What it left in the caches is still there, and half of all switches need no move. */
+#define LEAF_NEAR_NS 1000000ULL
+
 /* ---- for schedulers that make keys of times or priorities -------------- */
 
 /* Its key; `key` counts from l->base, behind all keys of earlier schedulers. */
@@ -402,6 +407,17 @@ CORE_INLINE u64 leaf_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 #undef LEAF_CASE
 	}
 	return LEAF_QUANTUM_NS;
+}
+
+/* How much greater a key than the leaf's first may be, of a thread that is preferred by the
+ * server that served it last; 0: the order is kept. */
+CORE_FN u64 leaf_near(hsfq_node_t *l)
+{
+	u32 weights = l->weights;
+
+	if ((l->policy != LEAF_ts && l->policy != LEAF_sfq) || !weights)
+		return 0;
+	return sfq_virtual(LEAF_NEAR_NS * l->runnable, weights);
 }
 
 /* Do the leaf's quanta end to the nanosecond, and for whoever comes first? */

@@ -246,7 +246,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	while (leaf && leaf != LEAF_UNKNOWN && can_loop) { /* each takes a leaf out of sight */
 		if (th && th->leaf == leaf && first_of_leaf(th))
 			break;
-		moved = dsq_move_to_local(leaf);
+		moved = take(leaf, cpu);
 		if (moved || (th && th->leaf == leaf))
 			break;
 		leaf = choose_but(leaf, &passed);

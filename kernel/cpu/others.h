@@ -36,6 +36,39 @@ static bool first_of_leaf(struct thread __arena *th)
 	return !dsq_first_before(th->leaf, th->lt.flow.start);
 }
 
+/* Of so many threads of a leaf this CPU looks for one that it has served last. */
+#define NEAR_MOST 8
+
+/* Takes the leaf's first thread that was served here last, if its key is not greater than
+ * the first one's by more than this. */
+__noinline int take_near(u32 leaf, s32 cpu, u64 near)
+{
+	struct task_struct *p;
+	bool moved = false;
+	u64 first = 0;
+	u32 n = 0;
+
+	bpf_for_each (scx_dsq, p, leaf, 0) {
+		if (!n)
+			first = p->scx.dsq_vtime;
+		if (n++ == NEAR_MOST || p->scx.dsq_vtime - first > near)
+			break;
+		if (task_cpu(p) != cpu)
+			continue;
+		moved = dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL, 0);
+		break;
+	}
+	return moved;
+}
+
+/* A thread of the leaf is the next to be served here. False: there is none for this CPU. */
+static bool take(u32 leaf, s32 cpu)
+{
+	u64 near = nr_cpus > 1 ? leaf_near(&tree.node[leaf % HSFQ_NODES]) : 0;
+
+	return (near && take_near(leaf, cpu, near)) || dsq_move_to_local(leaf);
+}
+
 /*
  * Both comparisons are functions of their own that are not static: as part of a loop over CPUs,
  * 6.18's verifier stumbles over them ("backtracking exit unexpected regs") from three CPUs on.
