@@ -29,7 +29,7 @@ struct leaf_thread {
 	struct sfq_flow flow; /* flow.start is the key */
 	u32 weight;           /* SFQ_WEIGHT_MIN … SFQ_WEIGHT_MAX */
 	u32 generation;       /* the leaf's, when the key was made */
-	u64 left_ns;          /* what is left of its turn, quantum or budget */
+	u64 left_ns;          /* what is left of its turn, quantum or budget; ts: it has rested */
 	/* edf, rm: the reservation (C, T, D), all 0 without one, and the present job */
 	u64 cost_ns, period_ns, deadline_ns;
 	u64 due_ns;    /* the job's deadline, 0: there was none yet */
@@ -418,6 +418,12 @@ CORE_FN u64 leaf_near(hsfq_node_t *l)
 	if ((l->policy != LEAF_ts && l->policy != LEAF_sfq) || !weights)
 		return 0;
 	return sfq_virtual(LEAF_NEAR_NS * l->runnable, weights);
+}
+
+/* Does the thread, that woke, use little of what is its share? */
+CORE_FN bool leaf_rested(hsfq_node_t *l, leaf_thread_t *th)
+{
+	return l->policy == LEAF_ts && th->left_ns;
 }
 
 /* Do the leaf's quanta end to the nanosecond, and for whoever comes first? */

@@ -46,15 +46,17 @@ struct quantum {
 	bool exact; /* it bounds another class's wait: do not round it up to a tick */
 };
 
-/* Service that a thread of `leaf` may have in peace from one of `waiting`. */
-CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting, u32 leaf)
+/* Service that a thread of `leaf` may have in peace from one that waits. */
+CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf)
 {
 	u32 p = t->servers;
 
-	if (waiting != leaf)
+	if (waiting_leaf != leaf)
 		return QUANTUM_PEACE_NS;
 	if (leaf_prompt(&t->node[leaf]))
 		return 0;
+	if (leaf_rested(&t->node[leaf], waiting))
+		return QUANTUM_PEACE_NS;
 	return QUANTUM_PEERS_NS * (1 + (p >= 2) + (p >= 4) + (p >= 8));
 }
 
@@ -131,7 +133,7 @@ CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_th
 		return (struct quantum){0, true};
 	if (!quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns))
 		return quantum_of(t, leaf, th, now_ns);
-	return (struct quantum){quantum_peace(t, waiting_leaf, leaf), true};
+	return (struct quantum){quantum_peace(t, waiting_leaf, waiting, leaf), true};
 }
 
 /* The same of any thread: it does not matter while its class is held. */

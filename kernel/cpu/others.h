@@ -128,7 +128,7 @@ static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena
 		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
 			continue;
 		ran = now - c->since;
-		if (ran < quantum_peace(&tree, th->leaf, other->leaf) ||
+		if (ran < quantum_peace(&tree, th->leaf, &th->lt, other->leaf) ||
 		    !overtakes(th, other, ran, now))
 			continue;
 		end_elsewhere(cpu, i, c);

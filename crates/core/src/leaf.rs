@@ -46,6 +46,8 @@ pub struct Tunables {
     pub turns_ahead: u64,
     /// Fewer servers count as that many in what is owed to a flow.
     pub lag_servers: u64,
+    /// A thread under `ts` that missed so much service before it woke has rested.
+    pub rested_ns: u64,
 }
 
 /// What core/ was compiled with.

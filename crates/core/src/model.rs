@@ -459,18 +459,19 @@ impl Model {
             ..
         } = *self.at(leaf);
         let known = self.members[th].regime == Some(regime);
-        let least = clock.v
-            - match policy {
-                Policy::Ts => i128::from(self.turn_ns(leaf) << TAG_SHIFT) / 100,
-                _ => 0,
-            };
+        let least = clock.v - i128::from(policy == Policy::Ts);
         self.at_mut(leaf).clock.arrival = least;
+        let rested_ns = self.tunables.rested_ns;
         let member = &mut self.members[th];
+        if policy == Policy::Ts {
+            let rest = (i128::from(rested_ns) << TAG_SHIFT) / i128::from(member.weight);
+            let missed = known && member.flow.start(member.weight) <= clock.v - rest;
+            member.left_ns = missed.into();
+        }
 
         member.regime = Some(regime);
         member.under = policy;
         match policy {
-            // One that never was served here has missed nothing: no credit.
             Policy::Sfq | Policy::Ts if !known => member.flow = Flow::at(clock.v),
             Policy::Sfq | Policy::Ts => member.flow.request(least, member.weight),
             Policy::Fifo => self.queue_up(th, leaf),
@@ -836,7 +837,8 @@ impl Engine for Model {
         match self.at(leaf).policy {
             Policy::Sfq | Policy::Ts => {
                 let flow = self.member_served(leaf, &self.members[th.0], length_ns);
-                self.members[th.0].flow = flow;
+                let member = &mut self.members[th.0];
+                (member.flow, member.left_ns) = (flow, 0);
             }
             Policy::Rr if length_ns >= left_ns => self.request(th.0, leaf),
             Policy::Rr => self.members[th.0].left_ns -= length_ns,
@@ -937,7 +939,7 @@ impl Engine for Model {
         if self.is_held(waits_in) || !self.overtakes(waiting, th, ran_ns)? {
             return self.quantum(th);
         }
-        Ok(self.peace(waits_in, leaf))
+        Ok(self.peace(waits_in, waiting, leaf))
     }
 
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {

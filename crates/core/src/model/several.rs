@@ -3,7 +3,7 @@
 
 use super::{Clock, Model, Node};
 use crate::engine::{Engine, ThreadId};
-use crate::{NodeId, Result, LENGTH_MAX_NS, TAG_SHIFT};
+use crate::{NodeId, Policy, Result, LENGTH_MAX_NS, TAG_SHIFT};
 
 impl Model {
     /// Lets newcomers come before those who were ready, among equal start tags.
@@ -38,13 +38,19 @@ impl Model {
     }
 
     /// What a thread of `leaf` is served before one that wakes in `waits_in` takes over.
-    pub(super) fn peace(&self, waits_in: usize, leaf: usize) -> u64 {
+    pub(super) fn peace(&self, waits_in: usize, waiting: ThreadId, leaf: usize) -> u64 {
         let doublings = u64::from(self.servers.min(8).ilog2());
         match waits_in == leaf {
             false => self.tunables.peace_ns,
             true if self.prompt(leaf) => 0,
+            true if self.rested(leaf, waiting) => self.tunables.peace_ns,
             true => self.tunables.peers_ns * (1 + doublings),
         }
+    }
+
+    /// Whether the thread had missed some service of the leaf when it woke.
+    fn rested(&self, leaf: usize, th: ThreadId) -> bool {
+        self.at(leaf).policy == Policy::Ts && self.members[th.0].left_ns > 0
     }
 
     /// What a child of the node that becomes runnable may be behind v(t).
