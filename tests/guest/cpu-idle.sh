@@ -28,7 +28,7 @@ check old-weight-is-back awk -v a="${used[early]}" -v b="${used[normal]}" 'BEGIN
 check limits qlinux class set /early --max 20% --burst 10ms --idle off
 equal cpu.max "$(cat $CG/early/cpu.max)" '20000 100000'
 equal cpu.max.burst "$(cat $CG/early/cpu.max.burst)" 10000
-use 3 early
+use 10 early
 near limited "${used[early]}" 0.2
 like shown "$(qlinux class show /early)" '20 %.*[0-9] s'
 refused too-long-a-burst 1 'burst' qlinux class set /early --burst 50ms

@@ -67,7 +67,7 @@ impl Quanta {
             tick_ns: 4_000_000,
             owed_ns: match processors {
                 1 => 0,
-                _ => 3_000_000 / processors,
+                _ => 750_000 * processors.max(4) / processors,
             },
         }
     }

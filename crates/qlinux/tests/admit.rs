@@ -37,10 +37,8 @@ fn lengths_are_those_of_core() {
     assert_eq!(Quanta::new(12, 1).period_ns, 12 * t.period_leaf_ns);
     assert_eq!(Quanta::new(1000, 1).period_ns, t.period_max_ns);
     assert_eq!(Quanta::new(12, 3).period_ns, 36 * t.period_leaf_ns);
-    assert_eq!(
-        (q.owed_ns, Quanta::new(0, 3).owed_ns),
-        (0, t.lag_old_ns / 3)
-    );
+    let owed = [1, 3, 64].map(|processors| Quanta::new(0, processors).owed_ns);
+    assert_eq!(owed, [0, t.lag_old_ns * 4 / 3, t.lag_old_ns]);
 }
 
 #[derive(Clone, Debug)]
