@@ -26,13 +26,14 @@
 #include "limit.h"
 
 struct leaf_thread {
-	struct sfq_flow flow; /* flow.start is the key */
+	struct sfq_flow flow; /* flow.start is the key, but for `early` */
 	u32 weight;           /* SFQ_WEIGHT_MIN … SFQ_WEIGHT_MAX */
 	u32 generation;       /* the leaf's, when the key was made */
-	u64 left_ns;          /* what is left of its turn, quantum or budget; ts: it has rested */
+	u64 left_ns;          /* what is left of its turn, quantum or budget; ts: savings */
+	u64 early;            /* ts: its key is so much before its start tag, until it is served */
 	/* edf, rm: the reservation (C, T, D), all 0 without one, and the present job */
 	u64 cost_ns, period_ns, deadline_ns;
-	u64 due_ns;    /* the job's deadline, 0: there was none yet */
+	u64 due_ns;    /* the job's deadline, 0: there was none yet; ts: it was served last then */
 	u64 missed_ns; /* the last deadline that was counted as missed */
 	u64 misses;
 	/* svr4 */
@@ -195,6 +196,7 @@ CORE_FN bool leaf_policy_valid(u32 policy)
 
 CORE_INLINE void leaf_policy_arrive(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
+	th->early = 0;
 	switch (l->policy) {
 #define LEAF_CASE(number, name)                                                                    \
 	case number:                                                                               \
@@ -338,6 +340,7 @@ CORE_FN u32 leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 length_
 
 	hsfq_update(t, leaf, length_ns, th->planned_ns);
 	th->planned_ns = 0;
+	th->early = 0;
 	if (t->limited)
 		held = limit_charge(t, leaf, length_ns, now_ns);
 	if (leaf_stranger(l, th)) {
@@ -420,10 +423,16 @@ CORE_FN u64 leaf_near(hsfq_node_t *l)
 	return sfq_virtual(LEAF_NEAR_NS * l->runnable, weights);
 }
 
-/* Does the thread, that woke, use little of what is its share? */
-CORE_FN bool leaf_rested(hsfq_node_t *l, leaf_thread_t *th)
+/* The waiting thread's place: the least key is served next. */
+CORE_FN u64 leaf_key(const leaf_thread_t *th)
 {
-	return l->policy == LEAF_ts && th->left_ns;
+	return th->flow.start - th->early;
+}
+
+/* Does the thread, that woke, use little of what is its share? */
+CORE_FN bool leaf_rested(leaf_thread_t *th)
+{
+	return th->early;
 }
 
 /* Do the leaf's quanta end to the nanosecond, and for whoever comes first? */

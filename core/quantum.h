@@ -55,7 +55,7 @@ CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiti
 		return QUANTUM_PEACE_NS;
 	if (leaf_prompt(&t->node[leaf]))
 		return 0;
-	if (leaf_rested(&t->node[leaf], waiting))
+	if (leaf_rested(waiting))
 		return QUANTUM_PEACE_NS;
 	return QUANTUM_PEERS_NS * (1 + (p >= 2) + (p >= 4) + (p >= 8));
 }
@@ -118,7 +118,7 @@ CORE_INLINE bool quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread
 {
 	if (waiting_leaf != leaf)
 		return hsfq_precedes(t, waiting_leaf, leaf, ran_ns, th->planned_ns);
-	return sfq_before(waiting->flow.start, leaf_ahead(&t->node[leaf], th, ran_ns, now_ns));
+	return sfq_before(leaf_key(waiting), leaf_ahead(&t->node[leaf], th, ran_ns, now_ns));
 }
 
 /*

@@ -256,7 +256,7 @@ static void wait_begin(struct thread *th)
 {
 	leaf_wait(&tree, th->leaf);
 	th->state = WAITING;
-	th->key = th->lt.flow.start;
+	th->key = leaf_key(&th->lt);
 	th->turn = ++turns;
 }
 
@@ -454,7 +454,7 @@ static void promise(struct thread *th, u32 op)
 	if (th->state != WAITING || !(op & 2))
 		return;
 	leaf_rekey(&tree.node[th->leaf], &th->lt, now);
-	th->key = th->lt.flow.start;
+	th->key = leaf_key(&th->lt);
 	th->turn = ++turns;
 }
 

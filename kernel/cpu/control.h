@@ -197,7 +197,7 @@ int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
 	c->fixed = th->fixed;
 	c->cgroup_id = leaf_cgroup[th->home % HSFQ_NODES];
 	c->served_ns = th->served_ns;
-	c->key = th->lt.flow.start;
+	c->key = leaf_key(&th->lt);
 	c->cost_ns = th->lt.cost_ns;
 	c->period_ns = th->lt.period_ns;
 	c->deadline_ns = th->lt.deadline_ns;

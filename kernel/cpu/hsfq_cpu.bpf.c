@@ -143,7 +143,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 			c->due = due;
 	}
 	to.dsq_id = th->queue = leaf;
-	to.vtime = th->lt.flow.start;
+	to.vtime = leaf_key(&th->lt);
 	now_on = due && due <= now + TIMER_SLACK_NS && !loans.changed && hsfq_is_next(&tree, leaf);
 	unlock_tree();
 
@@ -154,7 +154,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* It comes first: to its CPU at once, without an interrupt that would ask the tree. */
-	if (now_on && first_of_leaf(th)) {
+	if (now_on && near_first(th)) {
 		c->ending = 1;
 		hsfq_totals.preemptions++;
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);
@@ -244,7 +244,8 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	    takes_over(cpu, th, leaf, now))
 		leaf = HSFQ_NIL;
 	while (leaf && leaf != LEAF_UNKNOWN && can_loop) { /* each takes a leaf out of sight */
-		if (th && th->leaf == leaf && first_of_leaf(th))
+		/* Where its quantum was cut, a peer that waits has the next. */
+		if (th && th->leaf == leaf && !(nr_cpus > 1 && c->ending) && first_of_leaf(th))
 			break;
 		moved = take(leaf, cpu);
 		if (moved || (th && th->leaf == leaf))

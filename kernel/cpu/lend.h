@@ -40,7 +40,7 @@ static void contest(struct thread __arena *th, s32 cpu, u64 now)
 			before = hsfq_precedes(&tree, th->leaf, cur->leaf, now - c->since,
 					       cur->lt.planned_ns);
 		else
-			before = sfq_before(th->lt.flow.start, cur->lt.flow.start);
+			before = sfq_before(leaf_key(&th->lt), cur->lt.flow.start);
 	}
 	unlock_tree();
 	if (before)
@@ -88,7 +88,7 @@ __noinline int lend_turn(struct lend_turn *turn __arg_nonnull)
 		turn->tid = th->waiting ? th->tid : 0;
 		turn->from = th->queue;
 		turn->to = th->leaf;
-		turn->key = th->lt.flow.start;
+		turn->key = leaf_key(&th->lt);
 	}
 	show_loans();
 	unlock_tree();

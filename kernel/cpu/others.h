@@ -33,7 +33,16 @@ static void end_elsewhere(s32 cpu, u32 i, struct cpu_state __arena *c)
  * it come first? */
 static bool first_of_leaf(struct thread __arena *th)
 {
-	return !dsq_first_before(th->leaf, th->lt.flow.start);
+	return !dsq_first_before(th->leaf, leaf_key(&th->lt));
+}
+
+/* Of a thread that is in no queue: is no thread of its leaf so far before it that this CPU,
+ * where it was served last, would not prefer it? */
+static bool near_first(struct thread __arena *th)
+{
+	u64 near = nr_cpus > 1 ? leaf_near(&tree.node[th->leaf % HSFQ_NODES]) : 0;
+
+	return !dsq_first_before(th->leaf, leaf_key(&th->lt) - near);
 }
 
 /* Of so many threads of a leaf this CPU looks for one that it has served last. */
@@ -61,10 +70,14 @@ __noinline int take_near(u32 leaf, s32 cpu, u64 near)
 	return moved;
 }
 
-/* A thread of the leaf is the next to be served here. False: there is none for this CPU. */
+/* A thread of the leaf is the next to be served here: the first where a quantum was cut for
+ * it. False: there is none for this CPU. */
 static bool take(u32 leaf, s32 cpu)
 {
-	u64 near = nr_cpus > 1 ? leaf_near(&tree.node[leaf % HSFQ_NODES]) : 0;
+	u64 near = 0;
+
+	if (nr_cpus > 1 && !cpu_of(cpu)->ending)
+		near = leaf_near(&tree.node[leaf % HSFQ_NODES]);
 
 	return (near && take_near(leaf, cpu, near)) || dsq_move_to_local(leaf);
 }

@@ -20,17 +20,17 @@ messages() {
 	local before
 	hackbench -g2 -l30 "$@" >/dev/null
 	before=$(switches)
-	hackbench -g2 -l30 "$@" >/dev/null
+	hackbench -g2 -l200 "$@" >/dev/null
 	echo $(($(switches) - before))
 }
 
-# waits: median and 90th percentile, in us, of what a thread that wakes every 2 ms waits from the
-# wake-up to the switch.  Its own figure would contain when QEMU runs the CPU whose timer is due.
+# waits CLASS: median and 90th percentile, in us, of what a thread of it that wakes every 2 ms waits
+# from the wake-up to the switch.  Its own figure would contain when QEMU runs the CPU whose timer is due.
 waits() {
 	echo 0 >$TRACING/tracing_on
 	echo >$TRACING/trace
 	echo 1 >$TRACING/tracing_on
-	(echo "$BASHPID" >$CG/wakes/cgroup.procs && exec cyclictest -i 2000 --policy=other -l 400 -q >/dev/null)
+	(echo "$BASHPID" >$CG/$1/cgroup.procs && exec cyclictest -i 2000 --policy=other -l 400 -q >/dev/null)
 	echo 0 >$TRACING/tracing_on
 	python3 - $TRACING/trace <<-'EOF'
 		import re, sys
@@ -66,11 +66,21 @@ busy() {
 		done
 	done
 }
-measure() { # measure NAME: sets NAME_sockets, NAME_pipes, NAME_median and NAME_late
+peers() { # in the class of who wakes, and no other is busy
+	local i
+	for i in 1 2 3 4 5 6 7 8; do
+		(echo "$BASHPID" >$CG/wakes/cgroup.procs && exec sh -c "while :; do :; done") &
+	done
+}
+measure() { # measure NAME: sets NAME_sockets, NAME_pipes, NAME_median and NAME_late, NAME_among and NAME_among_late
 	declare -g "$1_sockets=$(messages)" "$1_pipes=$(messages -p)"
 	busy
 	sleep 1
-	read -r "$1_median" "$1_late" < <(waits)
+	read -r "$1_median" "$1_late" < <(waits wakes)
+	pkill -f "while :"
+	peers
+	sleep 1
+	read -r "$1_among" "$1_among_late" < <(waits wakes)
 	pkill -f "while :"
 	wait
 }
@@ -81,12 +91,14 @@ measure hsfq
 check down qlinux down cpu
 # shellcheck disable=SC2154 # set by measure
 {
-	echo "switches: sockets $stock_sockets, $hsfq_sockets, pipes $stock_pipes, $hsfq_pipes; waits: $stock_median $stock_late, $hsfq_median $hsfq_late us"
+	echo "switches: sockets $stock_sockets, $hsfq_sockets, pipes $stock_pipes, $hsfq_pipes; waits: $stock_median $stock_late, $hsfq_median $hsfq_late us, among busy peers $stock_among $stock_among_late, $hsfq_among $hsfq_among_late us"
 	check sockets test "$hsfq_sockets" -le $((stock_sockets * 3 / 2))
 	check pipes test "$hsfq_pipes" -le "$stock_pipes"
 	# It may wait for what others have in peace, 0.5 ms, and for the guest's interrupts, 0.7 ms,
 	# but not for the end of their quanta, 3 ms.
 	check median test "$hsfq_median" -le 500
 	check late test "$hsfq_late" -le 1500
+	check among test "$hsfq_among" -le $((stock_among + 100))
+	check among-late test "$hsfq_among_late" -le $((stock_among_late + 1000))
 }
 finish

@@ -112,6 +112,7 @@ pub struct RawThread {
     pub weight: u32,
     pub generation: u32,
     pub left_ns: u64,
+    pub early: u64,
     pub cost_ns: u64,
     pub period_ns: u64,
     pub deadline_ns: u64,
@@ -267,7 +268,7 @@ fn layout() -> Vec<usize> {
         offsets!(RawTree: early release_ns free unused nodes runnable limited held idle servers solo owed_ns seen_ns node budget),
     );
     all.extend(
-        offsets!(RawThread: weight generation left_ns deadline_ns misses class level planned_ns),
+        offsets!(RawThread: weight generation left_ns early deadline_ns misses class level planned_ns),
     );
     all.extend(offsets!(Budget: period_ns burst_ns left_ns over_ns end_ns since_ns times held_ns));
     all.extend([

@@ -140,6 +140,10 @@ struct Member {
     /// Its key under the others.
     place: i128,
     left_ns: u64,
+    /// Its key is so much before its start tag, until it is served.
+    early: i128,
+    /// When it was served last in this regime, 0: not yet.
+    last_ns: u64,
     reservation: Option<Reservation>,
     class: Class,
     job: Job,
@@ -335,10 +339,9 @@ impl Model {
         Some(next.0)
     }
 
-    /// The turn of a thread of average weight.
-    fn turn_ns(&self, leaf: usize) -> u64 {
-        let threads = self.runnable_members(leaf).count().max(1) as u64;
-        let turn_ns = self.tunables.round_ns / threads;
+    /// The turn of a thread of average weight, of so many.
+    fn turn_ns(&self, threads: usize) -> u64 {
+        let turn_ns = self.tunables.round_ns / threads.max(1) as u64;
         turn_ns.clamp(self.tunables.turn_min_ns, self.tunables.quantum_ns)
     }
 
@@ -461,13 +464,8 @@ impl Model {
         let known = self.members[th].regime == Some(regime);
         let least = clock.v - i128::from(policy == Policy::Ts);
         self.at_mut(leaf).clock.arrival = least;
-        let rested_ns = self.tunables.rested_ns;
+        self.save(th, leaf, known);
         let member = &mut self.members[th];
-        if policy == Policy::Ts {
-            let rest = (i128::from(rested_ns) << TAG_SHIFT) / i128::from(member.weight);
-            let missed = known && member.flow.start(member.weight) <= clock.v - rest;
-            member.left_ns = missed.into();
-        }
 
         member.regime = Some(regime);
         member.under = policy;
@@ -704,6 +702,8 @@ impl Engine for Model {
             flow: Flow::default(),
             place: 0,
             left_ns: 0,
+            early: 0,
+            last_ns: 0,
             reservation: None,
             class: Class::Ts,
             job: Job::default(),
@@ -807,8 +807,8 @@ impl Engine for Model {
 
     fn serve(&mut self, th: ThreadId, planned_ns: u64) -> Result<()> {
         let (leaf, _) = self.in_service(th)?;
-        let (key, planned_ns) = (self.key(th), planned_ns.min(LENGTH_MAX_NS));
-        self.at_mut(leaf).clock.serve(key);
+        let (start, planned_ns) = (self.start_tag(th), planned_ns.min(LENGTH_MAX_NS));
+        self.at_mut(leaf).clock.serve(start);
         if self.servers == 1 {
             return Ok(());
         }
@@ -827,6 +827,7 @@ impl Engine for Model {
         let (leaf, member) = self.in_service(th)?;
         let (known, left_ns) = (self.knows(leaf, member), member.left_ns);
         let planned_ns = std::mem::take(&mut self.members[th.0].planned_ns);
+        self.members[th.0].early = 0;
         self.settle(leaf, length_ns, planned_ns);
         self.charge_budgets(leaf, length_ns);
         if !known {
@@ -838,15 +839,16 @@ impl Engine for Model {
             Policy::Sfq | Policy::Ts => {
                 let flow = self.member_served(leaf, &self.members[th.0], length_ns);
                 let member = &mut self.members[th.0];
-                (member.flow, member.left_ns) = (flow, 0);
+                (member.flow, member.last_ns) = (flow, self.now_ns);
+                member.left_ns = left_ns.saturating_sub(length_ns);
             }
             Policy::Rr if length_ns >= left_ns => self.request(th.0, leaf),
             Policy::Rr => self.members[th.0].left_ns -= length_ns,
             Policy::Fifo => {}
             Policy::Edf | Policy::Rm | Policy::Svr4 => self.timed_charge(th.0, leaf, length_ns),
         }
-        let key = self.key(th);
-        self.at_mut(leaf).clock.finished(key);
+        let start = self.start_tag(th);
+        self.at_mut(leaf).clock.finished(start);
         Ok(())
     }
 
@@ -900,7 +902,7 @@ impl Engine for Model {
             .runnable_members(leaf)
             .map(|m| u64::from(m.weight))
             .sum();
-        let turn_ns = self.turn_ns(leaf);
+        let turn_ns = self.turn_ns(self.runnable_members(leaf).count());
         let mine = u64::from(member.weight) * self.runnable_members(leaf).count() as u64;
         Ok(match self.at(leaf).policy {
             _ if !self.knows(leaf, member) => self.tunables.quantum_ns,
@@ -967,17 +969,13 @@ impl Engine for Model {
     }
 
     fn key(&self, th: ThreadId) -> i128 {
-        let member = &self.members[th.0];
-        match member.under {
-            Policy::Sfq | Policy::Ts => member.flow.start(member.weight),
-            _ => member.place,
-        }
+        self.start_tag(th) - self.members[th.0].early
     }
 
     fn ahead(&self, th: ThreadId, length_ns: u64) -> Result<i128> {
         let (leaf, member) = self.runnable(th)?;
         Ok(match member.under {
-            _ if !self.knows(leaf, member) => self.key(th),
+            _ if !self.knows(leaf, member) => self.start_tag(th),
             Policy::Sfq | Policy::Ts => self
                 .member_served(leaf, member, length_ns)
                 .start(member.weight),

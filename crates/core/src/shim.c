@@ -27,7 +27,7 @@ const u64 qcore_tunables[] = {
 	QUANTUM_PERIOD_MIN_NS, QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS, QUANTUM_MIN_NS,
 	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEERS_NS,       SFQ_LAG_NS,
 	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
-	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,
+	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_RESTED_PART,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */
@@ -61,6 +61,7 @@ const size_t qcore_layout[] = {
 	offsetof(struct leaf_thread, weight),
 	offsetof(struct leaf_thread, generation),
 	offsetof(struct leaf_thread, left_ns),
+	offsetof(struct leaf_thread, early),
 	offsetof(struct leaf_thread, deadline_ns),
 	offsetof(struct leaf_thread, misses),
 	offsetof(struct leaf_thread, class),
@@ -278,7 +279,7 @@ struct qcore_place qcore_lend_place(const struct qcore_lending *l, u32 i)
 {
 	const struct lend_thread *th = &l->th[i];
 	struct qcore_place p = {th->leaf, th->lt.weight, th->runnable, th->waiting,
-				th->lt.flow.start};
+				leaf_key(&th->lt)};
 
 	return p;
 }

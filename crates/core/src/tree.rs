@@ -116,7 +116,7 @@ impl Thread {
     /// Its place in its leaf: the thread with the least key is served next.
     /// Keys compare by the sign of their difference, see [`Tree::before`].
     pub fn key(&self) -> u64 {
-        self.raw.flow.start
+        self.raw.flow.start.wrapping_sub(self.raw.early)
     }
 
     /// 1 … 10000

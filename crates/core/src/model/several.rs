@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several servers: whose quantum goes on.
 
-use super::{Clock, Model, Node};
+use super::{Clock, Member, Model, Node};
 use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Policy, Result, LENGTH_MAX_NS, TAG_SHIFT};
 
@@ -43,14 +43,59 @@ impl Model {
         match waits_in == leaf {
             false => self.tunables.peace_ns,
             true if self.prompt(leaf) => 0,
-            true if self.rested(leaf, waiting) => self.tunables.peace_ns,
+            true if self.rested(waiting) => self.tunables.peace_ns,
             true => self.tunables.peers_ns * (1 + doublings),
         }
     }
 
-    /// Whether the thread had missed some service of the leaf when it woke.
-    fn rested(&self, leaf: usize, th: ThreadId) -> bool {
-        self.at(leaf).policy == Policy::Ts && self.members[th.0].left_ns > 0
+    /// The thread's start tag, or its place where there are none.
+    pub(super) fn start_tag(&self, th: ThreadId) -> i128 {
+        let member = &self.members[th.0];
+        match member.under {
+            Policy::Sfq | Policy::Ts => member.flow.start(member.weight),
+            _ => member.place,
+        }
+    }
+
+    /// What the thread, which asks for service, has saved up of what it could have had.
+    fn saved(&self, th: usize, leaf: usize, known: bool) -> u64 {
+        let Member {
+            weight,
+            last_ns,
+            left_ns,
+            ..
+        } = self.members[th];
+        let peers = || self.runnable_members(leaf);
+        let weights: u32 = peers().map(|m| m.weight).sum();
+        // It is runnable itself by now, and does not wait yet.
+        let served = peers().filter(|m| !m.waiting).count().saturating_sub(1);
+        let asleep = u128::from((self.now_ns - last_ns).min(1 << 36));
+        let missed = match known && last_ns > 0 {
+            true => asleep * served.max(1) as u128 * u128::from(weight) / u128::from(weights),
+            false => 0,
+        };
+        let before_ns = if known { left_ns } else { 0 };
+        let part = u128::from(self.tunables.rested_part);
+        (before_ns + (missed / part) as u64).min(4 * self.tunables.rested_ns)
+    }
+
+    /// The thread asks for service: is it early?
+    pub(super) fn save(&mut self, th: usize, leaf: usize, known: bool) {
+        let saved_ns = self.saved(th, leaf, known);
+        let turn_ns = self.turn_ns(self.runnable_members(leaf).count() - 1);
+        let ts = self.at(leaf).policy == Policy::Ts;
+        let rested = ts && saved_ns >= self.tunables.rested_ns;
+        let member = &mut self.members[th];
+        member.early = i128::from(rested) * ((i128::from(turn_ns) << TAG_SHIFT) / 100);
+        member.last_ns *= u64::from(known);
+        if ts {
+            member.left_ns = saved_ns;
+        }
+    }
+
+    /// Whether the thread used little of its share when it woke.
+    fn rested(&self, th: ThreadId) -> bool {
+        self.members[th.0].early > 0
     }
 
     /// What a child of the node that becomes runnable may be behind v(t).
