@@ -12,7 +12,7 @@
 
 enum {
 	HSFQ_INTF_VERSION = 4,
-	HSFQ_TREE_CLASSES = 8, /* in one answer: as many copies of what fills one in (control.h) */
+	HSFQ_TREE_CLASSES = 4, /* in one answer: as many copies of what fills one in (control.h) */
 	HSFQ_WAITS = 256,
 	HSFQ_REASON_LEN = 128,
 	HSFQ_MESSAGE_LEN = 1024,

@@ -12,10 +12,10 @@
 #define QLINUX_LINK_INTF_H
 
 enum {
-	HSFQ_LINK_VERSION = 1,
+	HSFQ_LINK_VERSION = 2,
 	HSFQ_LINK_NAME = 64,  /* bytes of a node's or queue's name, zeros behind it */
-	HSFQ_LINK_NODES = 16, /* in one answer: as many copies of what fills one in (control.h) */
-	HSFQ_LINK_QUEUES = 8, /* likewise */
+	HSFQ_LINK_NODES = 4,  /* in one answer: as many copies of what fills one in (control.h) */
+	HSFQ_LINK_QUEUES = 4, /* likewise */
 	HSFQ_LINK_RULES = 256,
 	HSFQ_LINK_WAITS = 256,
 };

@@ -4,7 +4,7 @@
 /// Version of the interface that this library speaks.
 pub const VERSION: u32 = 4;
 /// Records in a [`CtlTree`].
-pub const TREE_CLASSES: usize = 8;
+pub const TREE_CLASSES: usize = 4;
 /// Buckets of a histogram of waits.
 pub const WAITS: usize = 256;
 /// Size of [`End::reason`].

@@ -4,13 +4,13 @@
 use crate::intf::Plain;
 
 /// Version of the interface that this library speaks.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a name, zeros behind it.
 pub const NAME: usize = 64;
 /// Nodes in one answer.
-pub const NODES: usize = 16;
+pub const NODES: usize = 4;
 /// Queues in one answer.
-pub const QUEUES: usize = 8;
+pub const QUEUES: usize = 4;
 /// Rules of a link.
 pub const RULES: usize = 256;
 /// Buckets of a histogram of waits.
