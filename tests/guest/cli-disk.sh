@@ -210,7 +210,7 @@ counted cgroup-child realtime in_b
 check class-child-none qlinux disk class /a/b none
 counted cgroup-child-none throughput in_b
 # What is written back by the kernel is its cgroup's.
-mkfs.ext4 -q /dev/$DEV
+mkfs.ext4 -qF /dev/$DEV 256m
 mkdir -p /mnt/t
 mount /dev/$DEV /mnt/t
 written=$(attribute throughput_requests)
@@ -247,9 +247,9 @@ equal down-all "$(no_files)" "$before"
 
 # Killed anywhere on its way, it leaves nothing that the next command does not clear.
 reached=0
-for ((i = 1; i <= $(times 25 250); i++)); do
+for ((i = 1; i <= $(times 12 250); i++)); do
 	# In the foreground, or it kills itself too and does not wait for what it killed.
-	{ timeout --foreground -s KILL "$(printf 0.%03d $((3 * i % 100)))" qlinux up disk $DEV; } >/dev/null 2>&1
+	{ timeout --foreground -s KILL "$(printf 0.%03d $((6 * i % 100)))" qlinux up disk $DEV; } >/dev/null 2>&1
 	if [[ $(scheduler) == cello ]]; then
 		reached=$((reached + 1))
 	else

@@ -9,17 +9,18 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 
-types=/tmp/types
-bpftool btf dump file /sys/kernel/btf/vmlinux format raw >$types
+readonly TYPES=/sys/kernel/btf/vmlinux
 
-# has NAME: the kernel's types name it, by another reader than ours.
+# has NAME: the kernel's types name it, which are read as mere text.
 has() {
-	grep -q "'$1'" $types
+	grep -qzxF "$1" $TYPES
 }
+
+checked=$(qlinux --json check)
 
 # lacks NAME: QLinux says that the kernel lacks it.
 lacks() {
-	qlinux --json check | grep -q "\"name\": \"$1\""
+	[[ $checked == *"\"name\": \"$1\""* ]]
 }
 
 # agree NAME IN-TYPES
@@ -42,8 +43,10 @@ agree bpf_qdisc bpf_qdisc_skb_drop
 if has cgroup_set_idle; then agree sched_idle sched_idle; fi
 
 # The function has a third argument where it lost its tag.
-kick=$(grep -m 1 "FUNC 'scx_bpf_kick_cpu'" $types | sed 's/.*type_id=\([0-9]*\).*/\1/')
-if grep -q "^\[$kick\] FUNC_PROTO .*vlen=3" $types; then
+if qlinux check | grep -q 'fault of pahole'; then
+	bpftool btf dump file $TYPES format raw >/tmp/types
+	kick=$(grep -m 1 "FUNC 'scx_bpf_kick_cpu'" /tmp/types | sed 's/.*type_id=\([0-9]*\).*/\1/')
+	check faulty-types grep -q "^\[$kick\] FUNC_PROTO .*vlen=3" /tmp/types
 	refused faulty 1 'lost the bpf_kfunc tag of scx_bpf_kick_cpu .a fault of pahole' qlinux up cpu
 	qlinux check >/dev/null
 	equal faulty-check $? 1
@@ -56,6 +59,7 @@ mkdir $CG/many{1..60} $CG/old
 echo '20000 100000' >$CG/old/cpu.max
 echo 1 >$CG/old/cpu.idle
 said=$(qlinux up cpu 2>&1 >/dev/null) || fail up "$said"
+rmdir $CG/many*
 check add qlinux class add /new
 shown=$(qlinux class show /old)
 status=$(qlinux status)

@@ -64,7 +64,7 @@ check down qlinux down cpu
 whole_down=$((($(date +%s%N) - start) / 1000000))
 
 bad=0 ups=0
-for ((round = 0; round < $(times 3 6); round++)); do
+for ((round = 0; round < $(times 2 6); round++)); do
 	killed $((RANDOM % (whole * 5 / 4))) qlinux up cpu
 	problem=$(agree) || { fail "up-killed-$round" "$problem"; bad=1; }
 	if is_up; then
@@ -95,7 +95,7 @@ is_up || qlinux up cpu >/dev/null
 bad=0
 sleep 10000 &
 sleeper=$!
-for ((round = 0; round < $(times 12 24); round++)); do
+for ((round = 0; round < $(times 8 24); round++)); do
 	case $((RANDOM % 6)) in
 	0) killed $((RANDOM % 60)) qlinux class add -p /k/l/m --weight 300 --leaf rr ;;
 	1) killed $((RANDOM % 60)) qlinux class del /k/l/m ;;

@@ -33,6 +33,11 @@ near its-sibling-20 "${used[outer/other]}" 0.2
 
 gone free outer/inner outer/other outer early
 
+if [[ -n $BRIEF ]]; then
+	check down qlinux down cpu
+	finish
+fi
+
 # 35 ms of work after a rest: two periods' quota, or one with a burst.
 make_class burst "20000 100000"
 work() { # work: prints how many us it took, five times added up

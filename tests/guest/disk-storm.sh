@@ -70,8 +70,8 @@ storm() { # storm MODEL SIZE SWITCHES SEED: in the long run for five minutes at 
 	equal "nobody-waits-$1" "$(waiting)" 0
 	pull
 }
-storm turning 256k "$(times 30 500)" "${2:-1}"
-storm flat 2m "$(times 30 500)" "${2:-2}"
+storm turning 256k "$(times 10 500)" "${2:-1}"
+storm flat 2m "$(times 10 500)" "${2:-2}"
 
 # ---- faults, each while programs of all classes and of none use the disk
 echo turning >/sys/kernel/debug/testdisk/add
@@ -191,9 +191,9 @@ scheduler cello
 mkfs.ext4 -qF -J size=16 /dev/testdisk0 2g
 mount /dev/testdisk0 /mnt
 echo throughput >$CG/b/io.cello.class
-echo 32M >$CG/b/memory.max
+echo 16M >$CG/b/memory.max
 large() {
-	yes "$(seq 5000)" | head -c 100M
+	yes "$(seq 5000)" | head -c 48M
 }
 (
 	echo "$BASHPID" >$CG/b/cgroup.procs
@@ -204,7 +204,7 @@ check pressed test "$(awk '$1 == "max" { print $2 }' $CG/b/memory.events)" -gt 1
 echo 1 >/proc/sys/vm/drop_caches
 check kept cmp /mnt/large <(large)
 used=$(grep -o 'cello.throughput_us=[0-9]*' $CG/b/io.stat)
-check its-class test "${used#*=}" -gt 500000
+check its-class test "${used#*=}" -gt 200000
 umount /mnt
 check clean fsck.ext4 -fn /dev/testdisk0
 check times replayed turning

@@ -177,6 +177,11 @@ equal flush-order "$(record | awk '$3 == "f" && n == 0 { early++ } { n = $3 == "
 check fstrim fstrim /mnt
 umount /mnt
 check file-system fsck.ext4 -fn /dev/testdisk0
+if [[ -n $BRIEF ]]; then
+	scheduler none
+	check unload rmmod cello
+	finish
+fi
 
 # ---- shares of the disk's time, and groups of a class
 cgroup a interactive

@@ -18,7 +18,7 @@ for i in 1 2 3 4 5 6 7 8; do
 done
 nice -n 10 stress-ng --quiet --fork 2 --fork-max 4 --timeout 900 &
 storm=$!
-rounds=$(times 3 50)
+rounds=$(times 2 50)
 up=0 reasons=0
 for i in $(seq "$rounds"); do
 	nice -n -20 qlinux up cpu --json >/dev/null && up=$((up + 1))

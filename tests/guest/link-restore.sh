@@ -63,6 +63,11 @@ back() {
 	fi
 }
 
+# seldom NAME: the same, in the long run only, as starting a link takes a while.
+seldom() {
+	[[ -z $LONG ]] || back "$1"
+}
+
 # not_taken NAME REGEX: reads `tc` commands; what they made must be refused and stay.
 not_taken() {
 	local name=$1 regex=$2 line before output
@@ -91,10 +96,10 @@ modprobe -a veth sch_htb sch_fq_codel sch_fq sch_hfsc sch_drr sch_qfq sch_cake s
 # The kernel's own, of one queue and of several.
 back default </dev/null
 
-# One kind after the other; usually each eighth, as starting a link takes a while.
+# One kind after the other; usually each eleventh.
 row=0
 while read -r name line; do
-	((row++ % $(times 8 1) == 0)) || continue
+	((row++ % $(times 11 1) == 0)) || continue
 	back "$name" <<<"qdisc add DEV root $line"
 done <<'TEXT'
 pfifo handle 5: pfifo limit 77
@@ -132,12 +137,12 @@ qdisc add DEV root prio
 qdisc add DEV parent 8001:1 sfq
 TEXT
 
-back tbf-child <<'TEXT'
+seldom tbf-child <<'TEXT'
 qdisc add DEV root handle 5: tbf rate 3mbit burst 5000 latency 40ms
 qdisc add DEV parent 5:1 handle 50: fq_codel target 3ms
 TEXT
 
-back prio <<'TEXT'
+seldom prio <<'TEXT'
 qdisc add DEV root handle 1: prio bands 4 priomap 3 2 1 0 3 2 1 0 3 2 1 0 3 2 1 0
 qdisc add DEV parent 1:1 handle 10: sfq perturb 10
 qdisc add DEV parent 1:2 handle 20: prio bands 2 priomap 0 0 0 1 1 1 1 1 1 1 1 1 1 1 1 1
@@ -160,7 +165,7 @@ qdisc add DEV parent 1:20 handle 20: fq_codel limit 100 target 7ms
 qdisc add DEV parent 1:30 handle 30: htb default 1
 class add DEV parent 30: classid 30:1 htb rate 5mbit'
 
-back htb <<<"$htb"
+seldom htb <<<"$htb"
 
 back htb-u32 <<<"$htb
 filter add DEV parent 1: protocol ip prio 1 u32 match ip dst 10.1.0.0/16 match ip protocol 6 0xff flowid 1:10
@@ -180,7 +185,7 @@ filter add DEV parent 30: protocol all prio 49152 u32 match u32 0 0 flowid 30:1 
 filter add DEV parent 30: protocol all prio 3 u32 match u32 0 0 flowid 30:1 action skbedit mark 5 pipe action mirred egress redirect dev lo"
 
 # Numbers that the kernel would not choose now.
-back htb-u32-gap <<<"$htb
+seldom htb-u32-gap <<<"$htb
 filter add DEV parent 1: protocol ip prio 4 u32 match ip dst 10.1.0.0/16 flowid 1:10
 filter add DEV parent 1: protocol ip prio 3 u32 match ip dst 10.1.0.0/16 flowid 1:10
 filter add DEV parent 1: protocol ip prio 2 u32 match ip dst 10.1.0.0/16 flowid 1:10
@@ -215,7 +220,7 @@ filter add DEV parent 1: protocol ip prio 12 flower dst_ip 10.0.0.2 action goto 
 filter add DEV parent 1: protocol ip prio 13 matchall action vlan push id 5 pipe action gact drop random determ pass 3
 filter add DEV parent 10: protocol ip prio 8 handle 1 flow hash keys dst divisor 1024"
 
-back chains <<<"$htb
+seldom chains <<<"$htb
 chain add DEV parent 1: chain 7
 chain add DEV parent 1: chain 8 proto ip flower dst_ip 0.0.0.0/24
 filter add DEV parent 1: protocol ip prio 1 chain 8 flower dst_ip 10.0.0.0/24 classid 1:10"
@@ -233,7 +238,7 @@ filter add DEV parent 1: protocol ip prio 1 u32 match ip dport 80 0xffff flowid 
 filter add DEV parent 1:5 protocol ip prio 1 matchall flowid 1:3
 TEXT
 
-back drr <<'TEXT'
+seldom drr <<'TEXT'
 qdisc add DEV root handle 1: drr
 class add DEV parent 1: classid 1:1 drr quantum 600
 class add DEV parent 1: classid 1:2 drr
@@ -242,7 +247,7 @@ filter add DEV parent 1: protocol ip prio 1 handle 1: cgroup
 filter add DEV parent 1: protocol all prio 2 matchall classid 1:2
 TEXT
 
-back qfq <<'TEXT'
+seldom qfq <<'TEXT'
 qdisc add DEV root handle 1: qfq
 class add DEV parent 1: classid 1:1 qfq weight 10 maxpkt 2000
 class add DEV parent 1: classid 1:2 qfq weight 30
@@ -250,12 +255,12 @@ qdisc add DEV parent 1:1 handle 10: fq_codel
 filter add DEV parent 1: protocol all prio 2 matchall classid 1:2
 TEXT
 
-back multiq <<'TEXT'
+seldom multiq <<'TEXT'
 qdisc add DEV root handle 1: multiq
 qdisc add DEV parent 1:2 handle 20: sfq
 TEXT
 
-back ets <<'TEXT'
+seldom ets <<'TEXT'
 qdisc add DEV root handle 1: ets bands 4 strict 1 quanta 1000 1500 2000
 qdisc add DEV parent 1:3 handle 30: fq_codel
 filter add DEV parent 1: protocol all prio 2 matchall classid 1:2

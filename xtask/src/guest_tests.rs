@@ -20,7 +20,9 @@
 //!
 //! Those that took longest last time start first, or that say they take minutes. `only: long` keeps
 //! one out of the usual run, unless it is asked for by name. In the long run, `--long`, every script
-//! gets the word "long" as its argument, and those that repeat something do so more often.
+//! gets the word "long" as its argument, and those that repeat something do so more often. In the
+//! usual run, a script on a further kernel gets the word "brief", and may leave out what does not
+//! depend on the kernel.
 //!
 //! `prepare` names what has been run in the guest when the script begins: the machine is saved after
 //! it, once for all scripts that say the same. `kernels` lists kinds of kernels on which the script
@@ -213,8 +215,10 @@ impl Run {
             vm.arg("--allow-ejection");
         }
         vm.arg(&script.path);
-        if long {
-            vm.arg("long");
+        match (long, &self.kernel) {
+            (true, _) => _ = vm.arg("long"),
+            (false, Some(_)) => _ = vm.arg("brief"),
+            (false, None) => {}
         }
         let result = vm.output().context("vm/run cannot be started")?;
         let mut text = String::from_utf8_lossy(&result.stdout).into_owned();

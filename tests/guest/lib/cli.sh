@@ -7,6 +7,9 @@
 failures=0
 # The long run of all tests says so to its scripts.
 [[ ${1:-} == long ]] && readonly LONG=yes || readonly LONG=''
+# On a further kernel the usual run has done the rest on the newest.
+# shellcheck disable=SC2034 # for scripts
+[[ ${1:-} == brief ]] && readonly BRIEF=yes || readonly BRIEF=''
 readonly CG=/sys/fs/cgroup
 
 # times USUAL LONG: how often something is done, in the usual run and in the long one
