@@ -33,7 +33,8 @@ struct leaf_thread {
 	u64 early;            /* ts: its key is so much before its start tag, until it is served */
 	/* edf, rm: the reservation (C, T, D), all 0 without one, and the present job */
 	u64 cost_ns, period_ns, deadline_ns;
-	u64 due_ns;    /* the job's deadline, 0: there was none yet; ts: it was served last then */
+	u64 due_ns;    /* the job's deadline, 0: there was none yet; ts: it was served or woke last
+			  then */
 	u64 missed_ns; /* the last deadline that was counted as missed */
 	u64 misses;
 	/* svr4 */

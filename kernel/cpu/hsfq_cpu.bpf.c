@@ -244,8 +244,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	    takes_over(cpu, th, leaf, now))
 		leaf = HSFQ_NIL;
 	while (leaf && leaf != LEAF_UNKNOWN && can_loop) { /* each takes a leaf out of sight */
-		/* Where its quantum was cut, a peer that waits has the next. */
-		if (th && th->leaf == leaf && !(nr_cpus > 1 && c->ending) && first_of_leaf(th))
+		if (th && th->leaf == leaf && first_of_leaf(th))
 			break;
 		moved = take(leaf, cpu);
 		if (moved || (th && th->leaf == leaf))

@@ -204,7 +204,7 @@ check pressed test "$(awk '$1 == "max" { print $2 }' $CG/b/memory.events)" -gt 1
 echo 1 >/proc/sys/vm/drop_caches
 check kept cmp /mnt/large <(large)
 used=$(grep -o 'cello.throughput_us=[0-9]*' $CG/b/io.stat)
-check its-class test "${used#*=}" -gt 200000
+check its-class test "${used#*=}" -gt 240000
 umount /mnt
 check clean fsck.ext4 -fn /dev/testdisk0
 check times replayed turning

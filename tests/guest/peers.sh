@@ -15,13 +15,13 @@ switches() {
 	awk '$1 == "ctxt" { print $2 }' /proc/stat
 }
 
-# hackbench OPTION...: its context switches, once warm
+# hackbench OPTION...: its context switches and how many ms it takes, once warm
 messages() {
-	local before
+	local before start
 	hackbench -g2 -l30 "$@" >/dev/null
-	before=$(switches)
+	before=$(switches) start=${EPOCHREALTIME/./}
 	hackbench -g2 -l200 "$@" >/dev/null
-	echo $(($(switches) - before))
+	echo $(($(switches) - before)) $(((${EPOCHREALTIME/./} - start) / 1000))
 }
 
 # waits CLASS: median and 90th percentile, in us, of what a thread of it that wakes every 2 ms waits
@@ -73,7 +73,8 @@ peers() { # in the class of who wakes, and no other is busy
 	done
 }
 measure() { # measure NAME: sets NAME_sockets, NAME_pipes, NAME_median and NAME_late, NAME_among and NAME_among_late
-	declare -g "$1_sockets=$(messages)" "$1_pipes=$(messages -p)"
+	read -r "$1_sockets" "$1_sockets_ms" < <(messages)
+	read -r "$1_pipes" "$1_pipes_ms" < <(messages -p)
 	busy
 	sleep 1
 	read -r "$1_median" "$1_late" < <(waits wakes)
@@ -92,6 +93,7 @@ check down qlinux down cpu
 # shellcheck disable=SC2154 # set by measure
 {
 	echo "switches: sockets $stock_sockets, $hsfq_sockets, pipes $stock_pipes, $hsfq_pipes; waits: $stock_median $stock_late, $hsfq_median $hsfq_late us, among busy peers $stock_among $stock_among_late, $hsfq_among $hsfq_among_late us"
+	echo "time: sockets $stock_sockets_ms, $hsfq_sockets_ms, pipes $stock_pipes_ms, $hsfq_pipes_ms ms"
 	check sockets test "$hsfq_sockets" -le $((stock_sockets * 3 / 2))
 	check pipes test "$hsfq_pipes" -le "$stock_pipes"
 	# It may wait for what others have in peace, 0.5 ms, and for the guest's interrupts, 0.7 ms,

@@ -142,7 +142,7 @@ struct Member {
     left_ns: u64,
     /// Its key is so much before its start tag, until it is served.
     early: i128,
-    /// When it was served last in this regime, 0: not yet.
+    /// When it was served or asked last in this regime, 0: not yet.
     last_ns: u64,
     reservation: Option<Reservation>,
     class: Class,

@@ -86,6 +86,11 @@ impl Machine {
         self.wait(th);
     }
 
+    fn advance(&mut self, ns: u64) {
+        self.now_ns += ns;
+        self.pair.advance(self.now_ns);
+    }
+
     /// Takes a thread into service.
     fn dispatch(&mut self) -> Option<usize> {
         self.serve_next(Pair::unwait)
@@ -301,10 +306,7 @@ impl Machine {
             Op::Look { server, give_up } => {
                 self.look(usize::from(server) % self.choosing.len(), give_up);
             }
-            Op::Advance { ns } => {
-                self.now_ns += ns;
-                self.pair.advance(self.now_ns);
-            }
+            Op::Advance { ns } => self.advance(ns),
             Op::Reserve { th, r } if !self.threads.is_empty() => {
                 let th = usize::from(th) % self.threads.len();
                 let _refused = self.pair.reserve(ThreadId(th), r);
@@ -537,4 +539,64 @@ fn who_wakes_comes_before_all_that_have_come_to_the_virtual_time() {
     }
     m.wake(sleeper);
     assert_eq!(m.dispatch(), Some(sleeper));
+}
+
+/// Four servers of nine threads: eight are busy with whole quanta, one wakes every 2 ms for 20 us.
+/// v(t) is the greatest start tag in service, and four wait with keys before that.
+#[test]
+fn who_uses_little_of_its_share_does_not_wait_for_a_round() {
+    let mut m = Machine::with_policy(&[100], Policy::Ts);
+    m.pair.set_servers(4);
+    let light = m.start(0, 100);
+    for _ in 0..8 {
+        m.start(0, 100);
+    }
+    let mut served: Vec<_> = (0..4).map(|_| m.dispatch().unwrap()).collect();
+    let (mut prompt, mut late) = (0, 0);
+    // A quantum ends each quarter of its length; the light thread wakes at every third end.
+    for step in 0..900 {
+        m.advance(tunables().quantum_ns / 4);
+        let done = served.remove(0);
+        let length_ns = if done == light {
+            20_000
+        } else {
+            tunables().quantum_ns
+        };
+        m.finish(done, length_ns, done == light);
+        if step % 3 == 0 && m.threads[light].1 == State::Asleep {
+            m.wake(light);
+        }
+        let next = m.dispatch().unwrap();
+        served.push(next);
+        match (next == light, m.threads[light].1 == State::Waiting) {
+            (true, _) => prompt += 1,
+            (_, waits) => late += u32::from(waits && step > 100),
+        }
+    }
+    assert!(prompt > 100, "served {prompt} times");
+    assert_eq!(late, 0);
+}
+
+/// Nothing is earned by that: who sleeps as long as it takes to come early, and is then served
+/// for as long as it may, has no more than the busy thread beside it, but for two turns.
+#[test]
+fn to_come_early_is_worth_no_service() {
+    for asleep_ms in [1, 2, 5, 20] {
+        let mut m = Machine::with_policy(&[100], Policy::Ts);
+        let busy = m.start(0, 100);
+        let sly = m.start(0, 100);
+        for _ in 0..2_000 {
+            let th = m.dispatch().unwrap();
+            m.advance(tunables().quantum_ns);
+            m.finish(th, tunables().quantum_ns, th == sly);
+            if m.threads[sly].1 == State::Asleep {
+                for _ in 0..asleep_ms {
+                    m.advance(1_000_000);
+                }
+                m.wake(sly);
+            }
+            let most = m.served_ns[busy] + 2 * tunables().quantum_ns;
+            assert!(m.served_ns[sly] <= most, "asleep for {asleep_ms} ms");
+        }
+    }
 }

@@ -89,7 +89,7 @@ impl Model {
         member.early = i128::from(rested) * ((i128::from(turn_ns) << TAG_SHIFT) / 100);
         member.last_ns *= u64::from(known);
         if ts {
-            member.left_ns = saved_ns;
+            (member.left_ns, member.last_ns) = (saved_ns, self.now_ns);
         }
     }
 
