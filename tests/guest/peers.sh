@@ -24,13 +24,13 @@ messages() {
 	echo $(($(switches) - before)) $(((${EPOCHREALTIME/./} - start) / 1000))
 }
 
-# waits CLASS: median and 90th percentile, in us, of what a thread of it that wakes every 2 ms waits
+# waits CLASS US: median and 90th percentile, in us, of what a thread of it that wakes so often waits
 # from the wake-up to the switch.  Its own figure would contain when QEMU runs the CPU whose timer is due.
 waits() {
 	echo 0 >$TRACING/tracing_on
 	echo >$TRACING/trace
 	echo 1 >$TRACING/tracing_on
-	(echo "$BASHPID" >$CG/$1/cgroup.procs && exec cyclictest -i 2000 --policy=other -l 400 -q >/dev/null)
+	(echo "$BASHPID" >$CG/$1/cgroup.procs && exec cyclictest -i "$2" --policy=other -l 400 -q >/dev/null)
 	echo 0 >$TRACING/tracing_on
 	python3 - $TRACING/trace <<-'EOF'
 		import re, sys
@@ -77,11 +77,11 @@ measure() { # measure NAME: sets NAME_sockets, NAME_pipes, NAME_median and NAME_
 	read -r "$1_pipes" "$1_pipes_ms" < <(messages -p)
 	busy
 	sleep 1
-	read -r "$1_median" "$1_late" < <(waits wakes)
+	read -r "$1_median" "$1_late" < <(waits wakes 2000)
 	pkill -f "while :"
 	peers
 	sleep 1
-	read -r "$1_among" "$1_among_late" < <(waits wakes)
+	read -r "$1_among" "$1_among_late" < <(waits wakes 5000)
 	pkill -f "while :"
 	wait
 }
@@ -100,7 +100,9 @@ check down qlinux down cpu
 	# but not for the end of their quanta, 3 ms.
 	check median test "$hsfq_median" -le 500
 	check late test "$hsfq_late" -le 1500
+	# Among its own it comes first as long as it uses little of its share, also of what it is
+	# charged while QEMU runs other CPUs, up to 1 ms at a time.
 	check among test "$hsfq_among" -le $((stock_among + 100))
-	check among-late test "$hsfq_among_late" -le $((stock_among_late + 1000))
+	check among-late test "$hsfq_among_late" -le $((stock_among_late + 500))
 }
 finish

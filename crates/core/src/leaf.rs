@@ -48,8 +48,6 @@ pub struct Tunables {
     pub lag_servers: u64,
     /// A thread under `ts` that has saved up so much of its share when it wakes comes early.
     pub rested_ns: u64,
-    /// It saves that part of what it could have been served while it slept, the inverse of it.
-    pub rested_part: u64,
 }
 
 /// What core/ was compiled with.

@@ -27,7 +27,7 @@ const u64 qcore_tunables[] = {
 	QUANTUM_PERIOD_MIN_NS, QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS, QUANTUM_MIN_NS,
 	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEERS_NS,       SFQ_LAG_NS,
 	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
-	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_RESTED_PART,
+	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */

@@ -70,13 +70,14 @@ impl Model {
         // It is runnable itself by now, and does not wait yet.
         let served = peers().filter(|m| !m.waiting).count().saturating_sub(1);
         let asleep = u128::from((self.now_ns - last_ns).min(1 << 36));
-        let missed = match known && last_ns > 0 {
-            true => asleep * served.max(1) as u128 * u128::from(weight) / u128::from(weights),
-            false => 0,
+        let mine = asleep * u128::from(weight);
+        let saved = match (known && last_ns > 0, served) {
+            (false, _) => 0,
+            (true, 0 | 1) => mine / u128::from(weights),
+            (true, several) => mine * several as u128 / (2 * u128::from(weights)),
         };
         let before_ns = if known { left_ns } else { 0 };
-        let part = u128::from(self.tunables.rested_part);
-        (before_ns + (missed / part) as u64).min(4 * self.tunables.rested_ns)
+        (before_ns + saved as u64).min(4 * self.tunables.rested_ns)
     }
 
     /// The thread asks for service: is it early?
