@@ -6,9 +6,9 @@
  * back; weights and rounds change; time passes. After each step what Cello counts is counted
  * again. Tags are given to groups beside. Run it with core/fuzz/run.
  */
-#include "../cello.h"
-#include "../cello_hint.h"
-#include "../cello_room.h"
+#include "../disk/cello.h"
+#include "../disk/cello_hint.h"
+#include "../disk/cello_room.h"
 #include "input.h"
 
 enum { GROUPS = 7, REQUESTS = 300, TAGS = 40 };

@@ -13,7 +13,7 @@
  *
  * and where on the circle of tags it begins. Run it with core/fuzz/run.
  */
-#include "../quantum.h"
+#include "../cpu/quantum.h"
 #include "input.h"
 
 enum { SMALL = 48, THREADS = 48, SERVERS = 4 };

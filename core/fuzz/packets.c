@@ -7,7 +7,7 @@
  * every queue must balance, and what the lines hold must be what the queues do. Run it
  * with core/fuzz/run.
  */
-#include "../link.h"
+#include "../link/link.h"
 #include "input.h"
 
 enum { NODES = 24, QUEUES = 12, PLACES = 4096 };

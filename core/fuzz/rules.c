@@ -6,7 +6,7 @@
  * It lies in memory of just its length, so that a read beyond it is found. The rules are
  * kept a second time, in a list, and matched bit by bit. Run it with core/fuzz/run.
  */
-#include "../rules.h"
+#include "../link/rules.h"
 #include "input.h"
 
 static struct rules rules;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the schedulers to BPF, and takes the names of the leaf
-//! schedulers from core/leaf.h, their only list.
+//! schedulers from core/cpu/leaf.h, their only list.
 
 use std::env;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ fn main() {
         );
     }
     let result =
-        leaf_names(&repository.join("core/leaf.h"), &out.join("leaf_names.rs")).and_then(|()| {
+        leaf_names(&repository.join("core/cpu/leaf.h"), &out.join("leaf_names.rs")).and_then(|()| {
             OBJECTS.iter().try_for_each(|(name, source, defines)| {
                 let object = out.join(format!("{name}.bpf.o"));
                 compile(&repository.join(source), defines, &object)?;

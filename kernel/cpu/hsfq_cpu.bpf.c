@@ -2,7 +2,7 @@
 /*
  * hsfq_cpu - H-SFQ on sched_ext
  *
- * The policy is core/hsfq.h and core/leaf.h; this file only connects it to
+ * The policy is core/tree/hsfq.h and core/cpu/leaf.h; this file only connects it to
  * sched_ext. A cgroup is an inner node plus the leaf of its own threads:
  *
  *        cgroup tree            nodes
@@ -24,7 +24,7 @@
  * quantum. A thread that wakes beside an idle CPU runs there at once, and is
  * first heard of in ops.running.
  *
- * Quanta that bound another class's wait (core/quantum.h) are often shorter
+ * Quanta that bound another class's wait (core/cpu/quantum.h) are often shorter
  * than the tick; one timer a CPU ends those.
  *
  * Locking: tree_lock guards the tree and every struct thread. No kfunc may be

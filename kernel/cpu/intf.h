@@ -40,7 +40,7 @@ struct hsfq_totals {
 	u64 lock_failures;  /* the tree's lock was not to be had: served in order of arrival */
 };
 
-/* Loans of weight since load (core/lend.h). In .bss as `hsfq_lending`. */
+/* Loans of weight since load (core/cpu/lend.h). In .bss as `hsfq_lending`. */
 struct hsfq_lending {
 	u64 loans;    /* a thread was blocked, and its weight lent to who blocked it */
 	u64 returned; /* and taken back */
@@ -83,7 +83,7 @@ struct hsfq_class_record {
 	u32 policy;
 	u32 threads;
 	u32 runnable;          /* of the threads */
-	u32 waits[HSFQ_WAITS]; /* core/waits.h: from waking to service */
+	u32 waits[HSFQ_WAITS]; /* core/cpu/waits.h: from waking to service */
 };
 
 /* hsfq_ctl_tree: the next leaves of the tree. Each figure is right; together they

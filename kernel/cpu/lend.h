@@ -3,7 +3,7 @@
  * lend.h - threads whose weight or leaf changes while they wait
  *
  * The key under which a thread waits is in the kernel's dispatch queue. When a
- * loan, or somebody's wish, changes it, core/lend.h has the thread on a list, and
+ * loan, or somebody's wish, changes it, core/cpu/lend.h has the thread on a list, and
  * the next ops.dispatch, which alone may, moves it to its new place.
  */
 #ifndef QLINUX_CPU_LEND_H

@@ -2,7 +2,7 @@
 /*
  * limits.h - classes whose budget is used up, and when they return
  *
- * core/limit.h says who is held. Here: CPUs that serve a thread of a class held
+ * core/tree/limit.h says who is held. Here: CPUs that serve a thread of a class held
  * just now are interrupted; one timer for all releases those whose next period
  * has begun, and calls CPUs that have time for them. Without bpf_timer nothing
  * would ever be released, so there are no limits then.

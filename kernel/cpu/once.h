@@ -15,7 +15,7 @@
 #ifndef QLINUX_CPU_ONCE_H
 #define QLINUX_CPU_ONCE_H
 
-#include "../../core/heap.h"
+#include "../../core/tree/heap.h"
 
 #ifdef SINGLE_CPU
 #define ONCE      __noinline int
@@ -56,7 +56,7 @@ ONCE once_charge_node(u32 n, u64 length_ns)
 #define hsfq_sift(t, s, n)             once_sift(s, n)
 #endif
 
-#include "../../core/hsfq.h"
+#include "../../core/tree/hsfq.h"
 
 #ifdef SINGLE_CPU
 ONCE once_settle(void)
@@ -160,7 +160,7 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #define hsfq_share(t, leaf, period)      once_share(leaf, period)
 #endif
 
-#include "../../core/limit.h"
+#include "../../core/tree/limit.h"
 
 #ifdef SINGLE_CPU
 ONCE once_held_path(u32 n)
@@ -189,8 +189,8 @@ ONCE once_limit_release(u32 n, u64 now)
 #define limit_release(t, n, now)   once_limit_release(n, now)
 #endif
 
-#include "../../core/idle.h"
-#include "../../core/leaf.h"
+#include "../../core/tree/idle.h"
+#include "../../core/cpu/leaf.h"
 
 #ifdef SINGLE_CPU
 ONCE once_leaf_arrive(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
@@ -215,9 +215,9 @@ ONCE once_leaf_charge(u32 leaf, leaf_thread_t *th __arg_arena, u64 length_ns, u6
 #define leaf_charge(t, leaf, th, length, now) ((u32)once_leaf_charge(leaf, th, length, now))
 #endif
 
-#include "../../core/quantum.h"
-#include "../../core/lend.h"
-#include "../../core/waits.h"
+#include "../../core/cpu/quantum.h"
+#include "../../core/cpu/lend.h"
+#include "../../core/cpu/waits.h"
 
 #ifdef SINGLE_CPU
 /* A quantum in one word. */

@@ -101,8 +101,8 @@ __noinline int overtakes(struct thread __arena *th __arg_arena,
 
 /*
  * This CPU has chosen another leaf than that of its thread, whose quantum is
- * over. Does that thread go on all the same (core/quantum.h)? If it outranks one
- * in service elsewhere (core/leaf.h), it is the other one's CPU that changes, and
+ * over. Does that thread go on all the same (core/cpu/quantum.h)? If it outranks one
+ * in service elsewhere (core/cpu/leaf.h), it is the other one's CPU that changes, and
  * one that has to does not pass that on.
  */
 __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 chosen, u64 now)

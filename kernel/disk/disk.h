@@ -18,9 +18,9 @@
 
 /* core/port.h: these exist here already. */
 #define CORE_HAVE_TYPES
-#include "../../core/cello.h"
-#include "../../core/cello_hint.h"
-#include "../../core/cello_room.h"
+#include "../../core/disk/cello.h"
+#include "../../core/disk/cello_hint.h"
+#include "../../core/disk/cello_room.h"
 
 enum {
 	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */

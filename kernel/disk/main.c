@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cello - the I/O scheduler `cello`: the block layer's side of core/cello.h
+ * cello - the I/O scheduler `cello`: the block layer's side of core/disk/cello.h
  *
  * echo cello > /sys/block/DEVICE/queue/scheduler
  *
@@ -10,7 +10,7 @@
  * is also when the next may go. Requests are merged as by the other schedulers: those of one
  * cgroup and one I/O priority, hence of one class.
  *
- * Nothing here decides anything: see core/cello.h. Flushes and commands (passthrough) never
+ * Nothing here decides anything: see core/disk/cello.h. Flushes and commands (passthrough) never
  * reach a scheduler.
  */
 #include <linux/ioprio.h>

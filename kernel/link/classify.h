@@ -2,7 +2,7 @@
 /*
  * classify.h - which queue a packet goes to
  *
- * In this order: the socket's own choice (sockopt.h), a rule (core/rules.h), the cgroup
+ * In this order: the socket's own choice (sockopt.h), a rule (core/link/rules.h), the cgroup
  * of the socket or its nearest ancestor with a queue, the default.
  */
 #ifndef QLINUX_LINK_CLASSIFY_H

@@ -2,12 +2,12 @@
 /*
  * hsfq_link - H-SFQ as a queueing discipline
  *
- * The policy is core/link.h; this file only connects it to an interface:
+ * The policy is core/link/link.h; this file only connects it to an interface:
  *
  *   enqueue   link_enqueue    destroy, reset  link_flush
  *   dequeue   link_dequeue    watchdog        the link is free again
  *
- * core/link.h says which packet leaves by its place in the store; the packets
+ * core/link/link.h says which packet leaves by its place in the store; the packets
  * themselves are in a map by that place.
  *
  * guard.h keeps this side and the programs that change the tree (control.h) apart.
@@ -26,9 +26,9 @@
 #define CORE_FN     static inline __attribute__((unused))
 #define CORE_INLINE static __always_inline __attribute__((unused))
 #define CORE_COLD   static __noinline __attribute__((unused))
-#include "../../core/link.h"
-#include "../../core/rules.h"
-#include "../../core/waits.h"
+#include "../../core/link/link.h"
+#include "../../core/link/rules.h"
+#include "../../core/cpu/waits.h"
 #include "intf.h"
 
 char _license[] SEC("license") = "GPL";

@@ -6,7 +6,7 @@
  * Rust library. Sizes are multiples of 8 and hold no pointers. Each hsfq_link_ctl_*
  * structure is the context of the "syscall" program of that name; the program's return
  * value is 0 or a negative errno. A node is named by its index in the tree, a queue by
- * 16 bits that core/link.h calls its id.
+ * 16 bits that core/link/link.h calls its id.
  */
 #ifndef QLINUX_LINK_INTF_H
 #define QLINUX_LINK_INTF_H
@@ -134,7 +134,7 @@ struct hsfq_link_queue {
 	u32 leaf;                 /* where it is attached, 0: nowhere */
 	u32 weight;
 	u32 users;                  /* rules and cgroups that send packets to it */
-	u32 waits[HSFQ_LINK_WAITS]; /* core/waits.h: from coming to being sent */
+	u32 waits[HSFQ_LINK_WAITS]; /* core/cpu/waits.h: from coming to being sent */
 	u64 name[HSFQ_LINK_NAME / 8];
 };
 

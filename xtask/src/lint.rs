@@ -24,7 +24,7 @@ struct Source {
 /// Runs every check, reports all failures, fails when there is one.
 pub fn run() -> Result<()> {
     let sources = read_sources();
-    let steps: [(&str, Step); 9] = [
+    let steps: [(&str, Step); 10] = [
         ("formatting", Box::new(style::check_format)),
         ("clippy", Box::new(clippy)),
         ("shellcheck", Box::new(|| shellcheck(&sources))),
@@ -32,6 +32,7 @@ pub fn run() -> Result<()> {
         ("unfinished markers", Box::new(|| report(markers(&sources)))),
         ("file lengths", Box::new(|| report(lengths(&sources)))),
         ("layering", Box::new(|| report(layering(&sources)))),
+        ("papers", Box::new(|| report(papers()?))),
         ("properties", Box::new(|| report(properties(&sources)))),
         ("host names", Box::new(|| report(host_names(&sources)))),
     ];
@@ -177,21 +178,37 @@ fn lengths(sources: &[Source]) -> Vec<String> {
     sources.iter().filter_map(broken).collect()
 }
 
-/// Policies may include other policies, nothing else: that is what makes one
-/// text compile for BPF, for the kernel and for user space.  core/port.h is
-/// the one place that may look at where it is compiled.
+/// Folders of core/, and those that each may include from: nothing else, which is what makes one
+/// text compile for BPF, for the kernel and for user space, and what keeps packets and threads
+/// apart.  core/port.h is the one place that may look at where it is compiled.
+const POLICIES: [(&str, &[&str]); 4] = [
+    ("tree", &["tree"]),
+    ("cpu", &["cpu", "tree"]),
+    ("link", &["link", "tree"]),
+    ("disk", &["disk"]),
+];
+
 fn layering(sources: &[Source]) -> Vec<String> {
     let include = Regex::new(r#"^\s*#\s*include\s+["<]([^">]+)[">]"#).expect("a pattern");
     let mut broken = Vec::new();
-    for source in sources.iter().filter(|source| is_policy(&source.path)) {
-        for line in source.text.lines() {
-            let Some(name) = include.captures(line).map(|found| found[1].to_owned()) else {
-                continue;
-            };
-            if !root().join("core").join(&name).is_file() {
+    for source in sources {
+        let Some((folder, from)) = policy(&source.path) else {
+            continue;
+        };
+        let may = |name: &str| match name.rsplit_once('/') {
+            None => root().join("core").join(folder).join(name).is_file(),
+            Some(("..", file)) => file == "port.h",
+            Some((other, _)) => from.iter().any(|from| other == format!("../{from}")),
+        };
+        for found in source
+            .text
+            .lines()
+            .filter_map(|line| include.captures(line))
+        {
+            if !may(&found[1]) {
                 broken.push(format!(
-                    "{}: includes {name}, which is not in core/",
-                    source.name
+                    "{}: includes {}, which policies of core/{folder} may not",
+                    source.name, &found[1]
                 ));
             }
         }
@@ -219,8 +236,46 @@ fn properties(sources: &[Source]) -> Vec<String> {
     broken
 }
 
-fn is_policy(path: &Path) -> bool {
-    path.parent() == Some(&root().join("core"))
-        && has_extension(path, &["h"])
-        && path.file_name().is_some_and(|name| name != "port.h")
+/// The folder of core/ that a policy is in, and those that it may include from.
+fn policy(path: &Path) -> Option<(&'static str, &'static [&'static str])> {
+    let known = |(folder, _): &&(&str, _)| path.parent() == Some(&root().join("core").join(folder));
+    let header = has_extension(path, &["h"]);
+    POLICIES.iter().find(known).copied().filter(|_| header)
+}
+
+/// What docs/papers.md says to be in a file of core/ is there.
+fn papers() -> Result<Vec<String>> {
+    const PAGE: &str = "docs/papers.md";
+    let quoted = Regex::new("`([^`]+)`").expect("a pattern");
+    let name =
+        Regex::new("^[a-z][a-z0-9_]+$|^[A-Z][A-Z0-9_]+$|^struct [a-z_]+$").expect("a pattern");
+    let mut broken = Vec::new();
+    let page = fs::read_to_string(root().join(PAGE))?;
+    for (number, line) in page.lines().enumerate() {
+        let Some(here) = line.split('|').nth(2) else {
+            continue;
+        };
+        let mut names = Vec::new();
+        for word in quoted.captures_iter(here).map(|found| found[1].to_owned()) {
+            if name.is_match(&word) {
+                names.push(word);
+                continue;
+            }
+            if !word.contains('/') || word.contains(' ') {
+                continue;
+            }
+            let path = root().join(&word);
+            if !path.exists() {
+                broken.push(format!("{PAGE}:{}: there is no {word}", number + 1));
+            } else if path.is_file() {
+                let text = fs::read_to_string(&path)?;
+                let missing = names.drain(..).filter(|name| !text.contains(name.as_str()));
+                broken.extend(
+                    missing
+                        .map(|name| format!("{PAGE}:{}: {word} does not have {name}", number + 1)),
+                );
+            }
+        }
+    }
+    Ok(broken)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The requests of a disk in classes (core/cello.h).
+//! The requests of a disk in classes (core/disk/cello.h).
 
 use crate::{Error, Result};
 use std::ops::RangeInclusive;
@@ -145,7 +145,7 @@ impl Cello {
     pub fn new(sectors: u64, turning: bool) -> Cello {
         // SAFETY: a constant of the C text.
         let limits = unsafe { c::qcore_cello_limits };
-        assert_eq!(limits[1..], [REQUESTS_MAX, SCHEDULED_MAX], "core/cello.h");
+        assert_eq!(limits[1..], [REQUESTS_MAX, SCHEDULED_MAX], "core/disk/cello.h");
         // SAFETY: it takes nothing.
         let size = unsafe { c::qcore_cello_size() };
         let mut cello = Cello {

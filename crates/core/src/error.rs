@@ -131,7 +131,7 @@ impl Error {
             28 => Error::NoSpace(node),
             34 => Error::Weight(weight),
             40 => Error::TooDeep(node),
-            other => unreachable!("core/hsfq.h does not return errno {other}"),
+            other => unreachable!("core/tree/hsfq.h does not return errno {other}"),
         }
     }
 }

@@ -37,7 +37,7 @@ pub struct Clock {
 /// One node of the tree, inner node or leaf.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // the fields are described in core/hsfq.h
+#[allow(missing_docs)] // the fields are described in core/tree/hsfq.h
 pub struct Node {
     pub flow: Flow,
     pub clock: Clock,
@@ -70,7 +70,7 @@ pub struct Node {
 /// How much service a node may have.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // the fields are described in core/budget.h
+#[allow(missing_docs)] // the fields are described in core/tree/budget.h
 pub struct Budget {
     pub quota_ns: u64,
     pub period_ns: u64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedulers of leaf nodes (core/leaf.h) and the length of quanta (core/quantum.h).
+//! The schedulers of leaf nodes (core/cpu/leaf.h) and the length of quanta (core/cpu/quantum.h).
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
 
-/// The numbers of core/sfq.h, core/leaf.h and core/quantum.h, which say why they are what they are.
+/// The numbers of core/tree/sfq.h, core/cpu/leaf.h and core/cpu/quantum.h, which say why they are what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tunables {
@@ -33,7 +33,7 @@ pub struct Tunables {
     /// The same where the one that wakes is of its own leaf; 2, 3 and 4 times that from 2, 4 and
     /// 8 servers on.
     pub peers_ns: u64,
-    /// The most service owed to a flow that could not use its share (core/sfq.h).
+    /// The most service owed to a flow that could not use its share (core/tree/sfq.h).
     pub lag_ns: u64,
     /// Of that, the most that was owed when another flow arrived.
     pub lag_old_ns: u64,
@@ -134,7 +134,7 @@ impl Reservation {
         }
     }
 
-    /// Refuses what core/leaf.h refuses.
+    /// Refuses what core/cpu/leaf.h refuses.
     pub fn check(r: Option<Reservation>) -> Result<(), Error> {
         let fits = |r: Reservation| {
             r.cost_ns >= Reservation::COST_MIN_NS
@@ -177,7 +177,7 @@ impl Class {
     /// The highest real-time priority.
     pub const TOP: u32 = 59;
 
-    /// Refuses what core/leaf.h refuses.
+    /// Refuses what core/cpu/leaf.h refuses.
     pub fn check(self) -> Result<(), Error> {
         match self {
             Class::Rt(priority) if priority > Class::TOP => Err(Error::Priority(priority)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weight lent to the holder of what a thread waits for (core/lend.h).
+//! Weight lent to the holder of what a thread waits for (core/cpu/lend.h).
 
 use crate::{ffi, NodeId, Tree};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of one interface in a tree of classes (core/link.h).
+//! The packets of one interface in a tree of classes (core/link/link.h).
 
 use crate::{Error, NodeId, Result};
 use std::ops::RangeInclusive;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What weights entitle to where one child cannot use it all (core/readjust.h).
+//! What weights entitle to where one child cannot use it all (core/tree/readjust.h).
 
 /// Parts of a processor that one may count in; any other unit will do.
 pub const CPU: u64 = 1 << 20;
@@ -43,7 +43,7 @@ impl Child {
 /// much of it they can use.
 ///
 /// # Panics
-/// When the weights or amounts are beyond what `core/readjust.h` allows.
+/// When the weights or amounts are beyond what `core/tree/readjust.h` allows.
 pub fn readjust(children: &mut [Child], capacity: u64) -> u64 {
     let weights: u64 = children.iter().map(|c| u64::from(c.weight)).sum();
     assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tags of a disk's scheduler, and who may choose from how many (core/cello_room.h).
+//! Tags of a disk's scheduler, and who may choose from how many (core/disk/cello_room.h).
 
 /// Groups are counted in so many slots.
 pub const SLOTS: u32 = 256;

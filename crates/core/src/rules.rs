@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which queue a packet goes to, by its headers (core/rules.h).
+//! Which queue a packet goes to, by its headers (core/link/rules.h).
 
 use crate::{Error, Result};
 

@@ -5,10 +5,10 @@
  */
 #include <stddef.h>
 
-#include "lend.h"
-#include "quantum.h"
-#include "readjust.h"
-#include "waits.h"
+#include "cpu/lend.h"
+#include "cpu/quantum.h"
+#include "tree/readjust.h"
+#include "cpu/waits.h"
 
 /* The formatter does not settle on a layout of this list. */
 /* clang-format off */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* shim.c's counterpart for a disk's requests (core/cello.h), by number. */
+/* shim.c's counterpart for a disk's requests (core/disk/cello.h), by number. */
 #include <stddef.h>
 
-#include "cello.h"
-#include "cello_hint.h"
-#include "cello_room.h"
+#include "disk/cello.h"
+#include "disk/cello_hint.h"
+#include "disk/cello_room.h"
 
 enum { GROUPS = 64, REQUESTS = 4096, NONE = -1 };
 
@@ -206,7 +206,7 @@ u64 qcore_cello_rounds(struct pool *p)
 	return p->cello.rounds;
 }
 
-/* ---- room for requests (core/cello_room.h) ------------------------------ */
+/* ---- room for requests (core/disk/cello_room.h) ------------------------------ */
 
 size_t qcore_room_size(void)
 {

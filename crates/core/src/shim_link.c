@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* shim.c's counterpart for the packets of a link (core/link.h). */
+/* shim.c's counterpart for the packets of a link (core/link/link.h). */
 #include <stddef.h>
 
-#include "link.h"
+#include "link/link.h"
 
 /* Sizes and offsets that link.rs checks its own idea against, then capacities. */
 const size_t qcore_link_layout[] = {

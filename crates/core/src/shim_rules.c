@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* shim.c's counterpart for the rules of a link (core/rules.h). */
+/* shim.c's counterpart for the rules of a link (core/link/rules.h). */
 #include <stddef.h>
 
-#include "rules.h"
+#include "link/rules.h"
 
 /* Sizes and offsets that rules.rs checks its own idea against, then limits. */
 const size_t qcore_rules_layout[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Safe bindings to core/hsfq.h and core/leaf.h.
+//! Safe bindings to core/tree/hsfq.h and core/cpu/leaf.h.
 
 use crate::ffi::{self, RawThread, RawTree};
 use crate::{Class, Error, Policy, Reservation, Result, LENGTH_MAX_NS, WEIGHTS};
@@ -159,7 +159,7 @@ fn check_weight(weight: u32) -> Result<()> {
     }
 }
 
-/// The H-SFQ tree of core/hsfq.h.
+/// The H-SFQ tree of core/tree/hsfq.h.
 ///
 /// The four operations of OSDI'96 section 4 are [`setrun`](Tree::setrun),
 /// [`sleep`](Tree::sleep), [`schedule`](Tree::schedule) and [`update`](Tree::update).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long threads waited, as a histogram (core/waits.h).
+//! How long threads waited, as a histogram (core/cpu/waits.h).
 
 use std::ops::AddAssign;
 

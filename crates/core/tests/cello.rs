@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cello (core/cello.h) on a simulated disk: who gets how much of its time, in which order,
+//! Cello (core/disk/cello.h) on a simulated disk: who gets how much of its time, in which order,
 //! and what was promised.
 
 use proptest::prelude::*;

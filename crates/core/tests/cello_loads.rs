@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any mix of loads on Cello's simulated disk (core/cello.h): promises are kept, nobody is lost
+//! Any mix of loads on Cello's simulated disk (core/disk/cello.h): promises are kept, nobody is lost
 //! or starves, and the disk does not idle.
 
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order in which Cello (core/cello.h) serves requests: each class's place in the scheduled
+//! The order in which Cello (core/disk/cello.h) serves requests: each class's place in the scheduled
 //! queue.
 
 use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId, ROUNDS_NS};

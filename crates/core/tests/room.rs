@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tags of a disk's scheduler (core/cello_room.h): who holds many leaves some to others.
+//! Tags of a disk's scheduler (core/disk/cello_room.h): who holds many leaves some to others.
 
 use proptest::prelude::*;
 use qlinux_core::room::{slot, Room, SLOTS};

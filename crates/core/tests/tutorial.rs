@@ -21,16 +21,21 @@ fn the_leaf_scheduler_of_the_text_works() {
         panic!("the page has the scheduler, its registration and a program");
     };
     let copy = tempfile::tempdir().unwrap();
-    for file in fs::read_dir(repository.join("core")).unwrap().flatten() {
-        if file.path().extension().is_some_and(|e| e == "h") {
-            fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+    for folder in ["", "tree", "cpu"] {
+        fs::create_dir_all(copy.path().join(folder)).unwrap();
+        let from = repository.join("core").join(folder);
+        for file in fs::read_dir(from).unwrap().flatten() {
+            if file.path().extension().is_some_and(|e| e == "h") {
+                let to = copy.path().join(folder).join(file.file_name());
+                fs::copy(file.path(), to).unwrap();
+            }
         }
     }
-    fs::write(copy.path().join("leaf_lifo.h"), policy).unwrap();
+    fs::write(copy.path().join("cpu/leaf_lifo.h"), policy).unwrap();
     fs::write(copy.path().join("try.c"), program).unwrap();
 
     // One line each, behind the last of its kind.
-    let header = copy.path().join("leaf.h");
+    let header = copy.path().join("cpu/leaf.h");
     let mut lines: Vec<String> = fs::read_to_string(&header)
         .unwrap()
         .lines()

@@ -6,7 +6,7 @@
 //! received in proportion to their weights. Classes that block use what they
 //! use: their account is taken as it is and the rest is divided. On several
 //! processors a class cannot use more than its busy threads can, and what
-//! that leaves over goes to the others: `a_i = min(θ_i, λ·w_i)`, core/readjust.h.
+//! that leaves over goes to the others: `a_i = min(θ_i, λ·w_i)`, core/tree/readjust.h.
 
 use qlinux_core::readjust::{readjust, Child};
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@
 //!
 //! Both are exact for that supply. On P processors a class of k such threads is served by at least
 //! one processor for P / min(k, P) times its share of one, but never more than all the time. Quanta
-//! are P times as long there, and siblings may be paid first what they are owed (core/sfq.h), by P
+//! are P times as long there, and siblings may be paid first what they are owed (core/tree/sfq.h), by P
 //! processors. That this covers the delay is tested on up to 8 processors, and not proved.
 
 use crate::reserve::Reservation;
@@ -34,7 +34,7 @@ const ONE: u128 = 1 << 40;
 /// The demand test gives up after so many deadlines, and says no.
 const STEPS: u32 = 1_000_000;
 
-/// Lengths of quanta: core/quantum.h and core/leaf.h, and what the mechanism adds.
+/// Lengths of quanta: core/cpu/quantum.h and core/cpu/leaf.h, and what the mechanism adds.
 #[derive(Clone, Copy, Debug)]
 pub struct Quanta {
     /// The period in which every runnable leaf has its turn.

@@ -159,7 +159,7 @@ pub struct ClassRecord {
     pub threads: u32,
     /// Those of them that are runnable.
     pub runnable: u32,
-    /// How long threads waited from waking to service (`core/waits.h`).
+    /// How long threads waited from waking to service (`core/cpu/waits.h`).
     pub waits: [u32; WAITS],
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The leaf schedulers by name. Their list is LEAF_POLICIES of core/leaf.h.
+//! The leaf schedulers by name. Their list is LEAF_POLICIES of core/cpu/leaf.h.
 
 use crate::Error;
 

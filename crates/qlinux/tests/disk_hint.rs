@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hints as this library writes and reads them are those of `core/cello_hint.h`, which the
+//! Hints as this library writes and reads them are those of `core/disk/cello_hint.h`, which the
 //! kernel module is compiled from.
 
 use qlinux::disk::{Class, Deadline, Hint};

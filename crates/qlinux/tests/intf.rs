@@ -94,7 +94,7 @@ fn link_layouts_agree() {
     ];
     let body = body.to_string() + &constants(&values, &mut rust);
     let headers = "#define CORE_HAVE_TYPES\n#include <stdbool.h>\n#define CORE_FN static inline __attribute__((unused))\n\
-                   #include \"../core/link.h\"\n#include \"../core/rules.h\"\n#include \"link/intf.h\"\n";
+                   #include \"../core/link/link.h\"\n#include \"../core/link/rules.h\"\n#include \"link/intf.h\"\n";
     compare(headers, &body, &rust);
 }
 

@@ -96,7 +96,7 @@ together() {
 
 readonly IOSCHED=$QUEUE/iosched
 
-# as_class CLASS COMMAND...: in that class by its process's I/O priority (core/cello_hint.h); none: in no class
+# as_class CLASS COMMAND...: in that class by its process's I/O priority (core/disk/cello_hint.h); none: in no class
 as_class() {
 	(
 		python3 - "$BASHPID" "$1" <<-'EOF' && "${@:2}"

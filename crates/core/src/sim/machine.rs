@@ -621,7 +621,7 @@ impl<E: Engine> Machine<E> {
         }
         let (id, leaf) = (self.threads[before].id, self.threads[chosen].class);
         let leaf = self.leaf(leaf);
-        // A turn is one of core/quantum.h.
+        // A turn is one of core/cpu/quantum.h.
         let turns = self.quantum_ns.is_none();
         if turns && self.first(self.leaf(self.threads[before].class), on) == Some(before) {
             let goes_on = self.engine.goes_on(id, leaf);

@@ -138,7 +138,7 @@ pub struct Workload {
     /// Processors, 1 to 512.
     #[serde(default = "one")]
     pub servers: u32,
-    /// A fixed quantum; without it quanta are those of core/quantum.h.
+    /// A fixed quantum; without it quanta are those of core/cpu/quantum.h.
     pub quantum: Option<Ns>,
     /// Whether a thread that wakes may end a quantum. Default: unless quanta are fixed.
     pub preempt: Option<bool>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A class and a deadline in the hint of an I/O priority (core/cello_hint.h).
+//! A class and a deadline in the hint of an I/O priority (core/disk/cello_hint.h).
 //!
 //! An I/O priority of the kernel is `base << 13 | hint << 3 | level`. Cello's hint has bit 9
 //! set, bit 8 where it is a request's own, the class in bits 7 and 6, and below them a step of

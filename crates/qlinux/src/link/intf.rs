@@ -91,7 +91,7 @@ pub struct CtlQueue {
     pub name: [u8; NAME],
 }
 
-/// `struct link_counts` of core/link.h: enqueued = sent + refused + dropped + queued.
+/// `struct link_counts` of core/link/link.h: enqueued = sent + refused + dropped + queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -170,7 +170,7 @@ pub struct CtlLink {
     pub state: State,
 }
 
-/// `struct rule` of core/rules.h. Addresses, ports and marks in the machine's order.
+/// `struct rule` of core/link/rules.h. Addresses, ports and marks in the machine's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]

@@ -269,7 +269,7 @@ pub fn parse_mark(text: &str) -> Result<(u32, u32), Refusal> {
 impl Rule {
     /// Refuses what no packet can match.
     pub fn check(self) -> Result<Rule, Refusal> {
-        // Those that the kernel's side reads ports of (core/rules.h).
+        // Those that the kernel's side reads ports of (core/link/rules.h).
         const WITH_PORTS: [u16; 5] = [6, 17, 33, 132, 136];
         let ports = self.sport.is_some() || self.dport.is_some();
         let portless = self

@@ -11,7 +11,7 @@ use qlinux_core::bounds::{Interval, Node, Quantum, Trace};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// `PACE_LATE_MAX_NS` of core/pace.h: lateness beyond is not made up for.
+/// `PACE_LATE_MAX_NS` of core/link/pace.h: lateness beyond is not made up for.
 const LATE_MAX_NS: u64 = 10_000_000;
 
 /// A line of the trace; columns that nothing here needs are left out.

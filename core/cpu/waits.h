@@ -17,7 +17,7 @@
 #ifndef QLINUX_CORE_WAITS_H
 #define QLINUX_CORE_WAITS_H
 
-#include "port.h"
+#include "../port.h"
 
 enum {
 	WAITS_UNIT_SHIFT = 9, /* the least step, 512 ns */

@@ -53,7 +53,7 @@
 #ifndef QLINUX_CORE_SFQ_H
 #define QLINUX_CORE_SFQ_H
 
-#include "port.h"
+#include "../port.h"
 
 enum {
 	SFQ_WEIGHT_MIN = 1,

@@ -25,7 +25,7 @@
 #ifndef QLINUX_CORE_READJUST_H
 #define QLINUX_CORE_READJUST_H
 
-#include "port.h"
+#include "../port.h"
 
 #define READJUST_CPU (1ULL << 20)
 #define READJUST_MAX (1ULL << 34)

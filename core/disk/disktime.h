@@ -23,7 +23,7 @@
 #ifndef QLINUX_CORE_DISKTIME_H
 #define QLINUX_CORE_DISKTIME_H
 
-#include "port.h"
+#include "../port.h"
 
 enum {
 	DISKTIME_WAYS = 3,       /* reading, writing, neither (discards) */

@@ -14,7 +14,7 @@
 #ifndef QLINUX_CORE_CELLO_ROOM_H
 #define QLINUX_CORE_CELLO_ROOM_H
 
-#include "port.h"
+#include "../port.h"
 
 enum { CELLO_ROOM_SLOTS = 256 };
 

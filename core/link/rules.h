@@ -16,7 +16,7 @@
 #ifndef QLINUX_CORE_RULES_H
 #define QLINUX_CORE_RULES_H
 
-#include "port.h"
+#include "../port.h"
 
 enum {
 	RULES_MAX = 256,

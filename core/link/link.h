@@ -40,7 +40,7 @@
 #define QLINUX_CORE_LINK_H
 
 #include "codel.h"
-#include "hsfq.h"
+#include "../tree/hsfq.h"
 #include "pace.h"
 
 enum {

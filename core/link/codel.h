@@ -14,7 +14,7 @@
 #ifndef QLINUX_CORE_CODEL_H
 #define QLINUX_CORE_CODEL_H
 
-#include "port.h"
+#include "../port.h"
 
 #define CODEL_TARGET_NS   5000000ULL
 #define CODEL_INTERVAL_NS 100000000ULL

@@ -13,7 +13,7 @@
 #ifndef QLINUX_CORE_QUANTUM_H
 #define QLINUX_CORE_QUANTUM_H
 
-#include "idle.h"
+#include "../tree/idle.h"
 #include "leaf.h"
 
 #define QUANTUM_PERIOD_MIN_NS  6000000ULL

@@ -46,7 +46,7 @@
 #define QLINUX_CORE_CELLO_H
 
 #include "disktime.h"
-#include "port.h"
+#include "../port.h"
 
 enum cello_class_id {
 	CELLO_INTERACTIVE = 0,

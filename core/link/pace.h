@@ -18,7 +18,7 @@
 #ifndef QLINUX_CORE_PACE_H
 #define QLINUX_CORE_PACE_H
 
-#include "port.h"
+#include "../port.h"
 
 /* Bytes a second: 1 kbit/s … 1 Tbit/s. */
 #define PACE_RATE_MIN 125ULL

@@ -23,7 +23,7 @@
 #ifndef QLINUX_CORE_LEAF_H
 #define QLINUX_CORE_LEAF_H
 
-#include "limit.h"
+#include "../tree/limit.h"
 
 struct leaf_thread {
 	struct sfq_flow flow; /* flow.start is the key, but for `early` */

@@ -21,7 +21,7 @@
 #ifndef QLINUX_CORE_CELLO_HINT_H
 #define QLINUX_CORE_CELLO_HINT_H
 
-#include "port.h"
+#include "../port.h"
 
 enum {
 	CELLO_HINT_MARK = 1 << 9,
