@@ -26,6 +26,7 @@ mod osdi96_8b;
 mod osdi96_9;
 mod pair;
 mod player;
+mod price;
 mod qlinux_10;
 mod qlinux_11;
 mod qlinux_12;
@@ -90,6 +91,8 @@ pub const ALL: &[Experiment] = &[
     qlinux_13a::EXPERIMENT,
     qlinux_13b::EXPERIMENT,
     table4::EXPERIMENT,
+    price::EXPERIMENT,
+    price::SEVERAL,
     osdi96_5::EXPERIMENT,
     osdi96_7a::EXPERIMENT,
     osdi96_7b::EXPERIMENT,

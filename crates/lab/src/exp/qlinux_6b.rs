@@ -49,7 +49,7 @@ fn configuration(dir: &Path, port: u16) -> String {
 }
 
 /// A page of plausible text that compresses as text does.
-fn page() -> String {
+pub(super) fn page() -> String {
     let mut random = fastrand::Rng::with_seed(6);
     let words = [
         "share", "weight", "class", "quantum", "server", "request", "page", "domain",
@@ -61,7 +61,7 @@ fn page() -> String {
     (0..PAGE_LINES).map(line).collect()
 }
 
-fn start_server(scene: &Scene, class: &str, port: u16) -> Result<Process> {
+pub(super) fn start_server(scene: &Scene, class: &str, port: u16) -> Result<Process> {
     let file = scene.dir().join(format!("{port}.conf"));
     fs::write(&file, configuration(scene.dir(), port))?;
     let file = file
