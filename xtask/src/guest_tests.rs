@@ -14,6 +14,7 @@
 //! # minutes: 8
 //! # only: long
 //! # prepare: qlinux up cpu
+//! # append: lockdown=integrity
 //! # kernels: cpu
 //! # kernels-long: link
 //! ```
@@ -25,7 +26,7 @@
 //! depend on the kernel.
 //!
 //! `prepare` names what has been run in the guest when the script begins: the machine is saved after
-//! it, once for all scripts that say the same. `kernels` lists kinds of kernels on which the script
+//! it, once for all scripts that say the same. `append` are more parameters of the kernel. `kernels` lists kinds of kernels on which the script
 //! runs as well, beside the newest: those of `vm/kernels.conf` that have one of them. A kernel of the
 //! long run has its turn there only, and so has every kernel with `kernels-long`.
 //!
@@ -64,6 +65,8 @@ pub struct Script {
     only_long: bool,
     /// Has been run in the guest when the script begins.
     prepare: Option<String>,
+    /// More parameters of the kernel.
+    append: Option<String>,
     /// Kinds of further kernels on which it runs.
     kernels: Vec<String>,
     /// Likewise, in the long run only.
@@ -164,6 +167,7 @@ impl Script {
             allow_ejection: head("allow-ejection").is_some_and(|value| value == "yes"),
             only_long: head("only").is_some_and(|value| value == "long"),
             prepare: head("prepare"),
+            append: head("append"),
             kernels: words("kernels"),
             kernels_long: words("kernels-long"),
             path: path.to_owned(),
@@ -210,6 +214,9 @@ impl Run {
         }
         if let Some(prepare) = &script.prepare {
             vm.args(["--prepare", prepare]);
+        }
+        if let Some(append) = &script.append {
+            vm.args(["--append", append]);
         }
         if script.allow_ejection {
             vm.arg("--allow-ejection");
