@@ -42,14 +42,17 @@ fn main() {
             repository.join(folder).display()
         );
     }
-    let result =
-        leaf_names(&repository.join("core/cpu/leaf.h"), &out.join("leaf_names.rs")).and_then(|()| {
-            OBJECTS.iter().try_for_each(|(name, source, defines)| {
-                let object = out.join(format!("{name}.bpf.o"));
-                compile(&repository.join(source), defines, &object)?;
-                compress(&object)
-            })
-        });
+    let result = leaf_names(
+        &repository.join("core/cpu/leaf.h"),
+        &out.join("leaf_names.rs"),
+    )
+    .and_then(|()| {
+        OBJECTS.iter().try_for_each(|(name, source, defines)| {
+            let object = out.join(format!("{name}.bpf.o"));
+            compile(&repository.join(source), defines, &object)?;
+            compress(&object)
+        })
+    });
     if let Err(message) = result {
         println!("cargo::error={}", message.replace('\n', "; "));
     }
@@ -89,6 +92,8 @@ fn leaf_names(header: &Path, to: &Path) -> Result<(), String> {
     std::fs::write(to, table).map_err(|e| format!("{}: {e}", to.display()))
 }
 
+/// The same object serves every architecture: no program reads registers, which is all that
+/// libbpf's headers would have to know one for, and types are those of the running kernel.
 fn compile(source: &Path, defines: &[&str], object: &Path) -> Result<(), String> {
     let clang = clang()?;
     let vmlinux = vmlinux_folder()?;
@@ -98,23 +103,10 @@ fn compile(source: &Path, defines: &[&str], object: &Path) -> Result<(), String>
     );
     // The directory of libbpf's own headers, which match the linked libbpf.
     let libbpf = variable("DEP_BPF_INCLUDE");
-    let arch = match variable("CARGO_CFG_TARGET_ARCH").as_str() {
-        "x86_64" => "x86",
-        "aarch64" => "arm64",
-        "riscv64" => "riscv",
-        "powerpc64" => "powerpc",
-        "s390x" => "s390",
-        other => {
-            return Err(format!(
-                "no BPF register layout is known for {other}: add it to crates/qlinux/build.rs"
-            ))
-        }
-    };
     let output = Command::new(&clang)
         .args(["-g", "-O2", "-target", "bpf", "-mcpu=v4", "-Wall"])
         // vmlinux.h names the tags of anonymous members.
         .args(["-fms-extensions", "-Wno-microsoft-anon-tag"])
-        .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(defines)
         .arg(format!("-I{}", vmlinux.display()))
         .arg(format!("-I{libbpf}"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which tags a request may choose from (core/disk/cello_room.h). The block layer asks before it has the
- * request, and tells neither the bio: that was seen just before, in the same task, when it was
+ * Which tags a request may choose from (core/disk/cello_room.h). The block layer asks before it has
+ * the request, and tells neither the bio: that was seen just before, in the same task, when it was
  * tried for merging, and its group is noted there. A note that another task has overwritten is no
  * note.
  */

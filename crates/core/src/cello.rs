@@ -145,7 +145,11 @@ impl Cello {
     pub fn new(sectors: u64, turning: bool) -> Cello {
         // SAFETY: a constant of the C text.
         let limits = unsafe { c::qcore_cello_limits };
-        assert_eq!(limits[1..], [REQUESTS_MAX, SCHEDULED_MAX], "core/disk/cello.h");
+        assert_eq!(
+            limits[1..],
+            [REQUESTS_MAX, SCHEDULED_MAX],
+            "core/disk/cello.h"
+        );
         // SAFETY: it takes nothing.
         let size = unsafe { c::qcore_cello_size() };
         let mut cello = Cello {
