@@ -146,6 +146,28 @@ CORE_FN struct quantum quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_threa
 }
 
 /*
+ * Several servers: a thread woke, none of them is idle, and on the one where it waits nothing
+ * ends sooner for it. Does the service of this one, elsewhere, end for it now? It will not be
+ * asked again, so who has not had its peace yet goes on.
+ */
+CORE_INLINE bool quantum_ends(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf,
+			      leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+{
+	return ran_ns >= quantum_peace(t, waiting_leaf, waiting, leaf) &&
+	       quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns);
+}
+
+/*
+ * A thread of the leaf has started to wait. May a single server have it at once, to serve it
+ * when it is done with the one in service? Nobody else waits, so it is the next. Whoever wakes
+ * before it begins may come before it: it asks hsfq_schedule() then, and gives way.
+ */
+CORE_FN bool quantum_straight(hsfq_tree_t *t, u32 leaf)
+{
+	return t->solo == leaf && t->node[leaf].waiting == 1;
+}
+
+/*
  * With several servers: the thread whose quantum is over waits again, its server has
  * chosen another leaf, and the thread's leaf is the next of its class. May it go on?
  *

@@ -471,6 +471,9 @@ static void ask(void)
 	if (waits && runs)
 		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
 	if (waits && runs)
+		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
+	CHECK(!quantum_straight(&tree, b) || !hsfq_contended(&tree, b));
+	if (waits && runs)
 		leaf_outranks(&tree, waits->leaf, &waits->lt, a, runs->leaf, &runs->lt, length(),
 			      now);
 	if (waits)

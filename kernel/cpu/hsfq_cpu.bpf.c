@@ -115,7 +115,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
 	u64 now = clock_now(), due = 0;
-	bool sooner = false, first, held, now_on;
+	bool sooner = false, first, held, now_on, straight;
 	u32 leaf;
 
 	if (!th) {
@@ -145,6 +145,9 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	to.dsq_id = th->queue = leaf;
 	to.vtime = leaf_key(&th->lt);
 	now_on = due && due <= now + TIMER_SLACK_NS && !loans.changed && hsfq_is_next(&tree, leaf);
+	straight = CORE_ALONE && !held && !loans.changed && quantum_straight(&tree, leaf);
+	if (straight)
+		c->straight = th;
 	unlock_tree();
 
 	if (first)
@@ -160,7 +163,10 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
-	dsq_insert_vtime(p, &to);
+	if (straight)
+		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags);
+	else
+		dsq_insert_vtime(p, &to);
 	if (leaving())
 		return;
 	if (due && due <= now + TIMER_SLACK_NS) {

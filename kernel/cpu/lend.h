@@ -25,26 +25,28 @@ static void lend_woken(struct thread __arena *th)
 	unlock_tree();
 }
 
-/* A thread waits under a better key: is it before the one in service on its CPU? */
-static void contest(struct thread __arena *th, s32 cpu, u64 now)
+/* A thread waits under a better key: how long may the one in service on its CPU go on? Where
+ * that is not over yet, the CPU looks at its next tick. */
+__noinline int contest(struct thread __arena *th __arg_arena, s32 cpu, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct thread __arena *cur;
-	bool before = false;
+	u64 due = 0;
 
 	if (!lock_tree())
-		return;
+		return 0;
 	cur = c->th;
-	if (cur && cur != th && th->waiting) {
-		if (th->leaf != cur->leaf)
-			before = hsfq_precedes(&tree, th->leaf, cur->leaf, now - c->since,
-					       cur->lt.planned_ns);
-		else
-			before = sfq_before(leaf_key(&th->lt), cur->lt.flow.start);
+	if (cur && cur != th && th->waiting && !limit_held(&tree, th->leaf)) {
+		due = c->since + quantum_cut(&tree, th->leaf, &th->lt, cur->leaf, &cur->lt,
+					     now - c->since, now)
+					 .length_ns;
+		if (!c->due || due < c->due)
+			c->due = due;
 	}
 	unlock_tree();
-	if (before)
+	if (due && due <= now)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return 0;
 }
 
 /* Moves a waiting thread to its leaf's queue, under its present key. False: it

@@ -93,10 +93,10 @@ __noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen,
 			     now);
 }
 
-__noinline int overtakes(struct thread __arena *th __arg_arena,
-			 struct thread __arena *other __arg_arena, u64 ran_ns, u64 now)
+__noinline int ends(struct thread __arena *th __arg_arena, struct thread __arena *other __arg_arena,
+		    u64 ran_ns, u64 now)
 {
-	return quantum_overtakes(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran_ns, now);
+	return quantum_ends(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran_ns, now);
 }
 
 /*
@@ -133,16 +133,13 @@ static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena
 {
 	struct cpu_state __arena *c;
 	struct thread __arena *other;
-	u64 ran;
 	u32 i;
 
 	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
 		other = served_by(cpu, i, &c);
 		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
 			continue;
-		ran = now - c->since;
-		if (ran < quantum_peace(&tree, th->leaf, &th->lt, other->leaf) ||
-		    !overtakes(th, other, ran, now))
+		if (!ends(th, other, now - c->since, now))
 			continue;
 		end_elsewhere(cpu, i, c);
 		return;

@@ -14,13 +14,24 @@ static volatile u32 anybody_next;
 /* What choose() returns where the tree cannot be asked (lock.h). */
 #define LEAF_UNKNOWN (~0U)
 
+/* Was the thread given to this CPU to be the next, and is no longer to be expected? */
+static __always_inline bool was_straight(s32 cpu, struct thread __arena *th)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+
+	if (!CORE_ALONE || c->straight != th)
+		return false;
+	c->straight = NULL;
+	return true;
+}
+
 /* The thread is in service on this CPU from now on. False: the tree does not know it. */
 static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
 	struct hsfq_trace_record r;
+	bool first, straight, second = false;
 	u64 now = clock_now();
 	struct quantum q;
-	bool first;
 	u32 leaf;
 
 	if (!lock_tree()) {
@@ -29,6 +40,9 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	}
 	leaf = th->leaf;
 	first = !th->runnable && arrive_late(th, now);
+	straight = was_straight(cpu, th);
+	if (straight)
+		second = hsfq_schedule(&tree) != leaf;
 	if (th->waiting) {
 		th->waiting = 0;
 		leaf_take(&tree, leaf);
@@ -43,6 +57,8 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	unlock_tree();
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
+	if (straight && (second || dsq_first_before(leaf, leaf_key(&th->lt))))
+		q = (struct quantum){0, true};
 	begin_quantum(p, cpu, th, q, now);
 	return true;
 }

@@ -53,6 +53,7 @@ struct cpu_state {
 	u64 leaving;                 /* it goes offline, or is */
 	u32 passed;                  /* leaves that it could not restore yet */
 	u32 pad;
+	struct thread __arena *straight; /* was given to it to be the next, before that was sure */
 };
 
 struct cgroup_nodes {

@@ -103,6 +103,11 @@ pub trait Engine {
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64>;
     /// Whether `waiting` would be chosen before `th`, in service for `ran_ns`.
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool>;
+    /// Whether the service of `th`, for `ran_ns`, ends for `waiting`, which woke and waits elsewhere.
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool>;
+    /// How much greater a key than the leaf's first, modulo 2^64, may be of a thread that is
+    /// preferred by the server that served it last.
+    fn near(&self, leaf: NodeId) -> Result<u64>;
     /// Whether `th`, whose server has `chosen` another leaf, goes on in place of `running`, in
     /// service elsewhere for `ran_ns`.
     fn outranks(
@@ -319,6 +324,15 @@ impl Engine for Core {
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
         let (waiting, th) = (&self.threads[waiting.0], &self.threads[th.0]);
         self.tree.overtakes(waiting, th, ran_ns)
+    }
+
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+        let (waiting, th) = (&self.threads[waiting.0], &self.threads[th.0]);
+        self.tree.ends(waiting, th, ran_ns)
+    }
+
+    fn near(&self, leaf: NodeId) -> Result<u64> {
+        self.tree.near(leaf)
     }
 
     fn outranks(

@@ -218,6 +218,16 @@ extern "C" {
         ns: u64,
         now_ns: u64,
     ) -> bool;
+    pub fn qcore_quantum_ends(
+        t: *const RawTree,
+        waiting_leaf: u32,
+        waiting: *const RawThread,
+        leaf: u32,
+        th: *const RawThread,
+        ns: u64,
+        now_ns: u64,
+    ) -> bool;
+    pub fn qcore_leaf_near(t: *const RawTree, leaf: u32) -> u64;
     pub fn qcore_quantum_left(
         t: *const RawTree,
         waiting_leaf: u32,

@@ -48,6 +48,8 @@ pub struct Tunables {
     pub lag_servers: u64,
     /// A thread under `ts` that has saved up so much of its share when it wakes comes early.
     pub rested_ns: u64,
+    /// A server prefers a thread that it served last to one that comes before it by less.
+    pub near_ns: u64,
 }
 
 /// What core/ was compiled with.

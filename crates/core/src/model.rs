@@ -933,15 +933,7 @@ impl Engine for Model {
     }
 
     fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
-        let (leaf, _) = self.in_service(th)?;
-        let (waits_in, _) = self.runnable(waiting)?;
-        if !self.is_held(waits_in) && self.yields(waits_in, leaf) {
-            return Ok(0);
-        }
-        if self.is_held(waits_in) || !self.overtakes(waiting, th, ran_ns)? {
-            return self.quantum(th);
-        }
-        Ok(self.peace(waits_in, waiting, leaf))
+        Model::quantum_left(self, waiting, th, ran_ns)
     }
 
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
@@ -952,6 +944,14 @@ impl Engine for Model {
         }
         let parted = self.parted(waits_in, leaf);
         Ok(parted.is_some_and(|(a, b)| self.comes_first(a, b, ran_ns, member.planned_ns)))
+    }
+
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+        Model::ends(self, waiting, th, ran_ns)
+    }
+
+    fn near(&self, leaf: NodeId) -> Result<u64> {
+        Model::near(self, leaf)
     }
 
     fn outranks(

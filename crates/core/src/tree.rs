@@ -706,6 +706,32 @@ impl Tree {
         })
     }
 
+    /// `quantum_ends`: whether the service of `th`, elsewhere for `ran_ns` that are not charged,
+    /// ends for `waiting`, which woke.
+    pub fn ends(&self, waiting: &Thread, th: &Thread, ran_ns: u64) -> Result<bool> {
+        let (leaf, waits_in) = (self.in_service(th)?, self.runnable(waiting)?);
+        // SAFETY: as in join, and the two threads are only read.
+        Ok(unsafe {
+            ffi::qcore_quantum_ends(
+                &*self.raw,
+                waits_in,
+                &waiting.raw,
+                leaf,
+                &th.raw,
+                ran_ns,
+                self.now_ns,
+            )
+        })
+    }
+
+    /// `leaf_near`: how much greater a key than the first one's may be of a thread that is
+    /// preferred by the server that served it last.
+    pub fn near(&self, leaf: NodeId) -> Result<u64> {
+        self.check_leaf(leaf)?;
+        // SAFETY: as in join.
+        Ok(unsafe { ffi::qcore_leaf_near(&*self.raw, leaf.number()) })
+    }
+
     /// `quantum_left`: how long `th`, in service for `ran_ns` that are not charged,
     /// may go on from the start of its quantum, now that `waiting` waits.
     pub fn quantum_left(&self, waiting: &Thread, th: &Thread, ran_ns: u64) -> Result<u64> {

@@ -331,7 +331,11 @@ impl Machine {
                 let waiting = ThreadId(self.pick(waiting, State::Waiting)?);
                 let th = ThreadId(self.pick(th, State::Served)?);
                 self.pair.quantum_left(waiting, th, ran_ns).unwrap();
+                self.pair.ends(waiting, th, ran_ns).unwrap();
                 self.pair.ahead(th, ran_ns).unwrap();
+                for &leaf in &self.leaves {
+                    self.pair.near(leaf).unwrap();
+                }
             }
         }
         Some(())

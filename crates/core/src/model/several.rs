@@ -48,6 +48,33 @@ impl Model {
         }
     }
 
+    pub(super) fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
+        let ((waits_in, _), (leaf, _)) = (self.runnable(waiting)?, self.in_service(th)?);
+        if !self.is_held(waits_in) && self.yields(waits_in, leaf) {
+            return Ok(0);
+        }
+        if self.is_held(waits_in) || !self.overtakes(waiting, th, ran_ns)? {
+            return self.quantum(th);
+        }
+        Ok(self.peace(waits_in, waiting, leaf))
+    }
+
+    /// Whether the one in service has had its peace, and the one that waits comes before it.
+    pub(super) fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+        let ((waits_in, _), (leaf, _)) = (self.runnable(waiting)?, self.in_service(th)?);
+        Ok(self.peace(waits_in, waiting, leaf) <= ran_ns && self.overtakes(waiting, th, ran_ns)?)
+    }
+
+    /// A millisecond of service of a thread of average weight.
+    pub(super) fn near(&self, leaf: NodeId) -> Result<u64> {
+        let leaf = self.find_leaf(leaf)?;
+        let peers: Vec<u32> = self.runnable_members(leaf).map(|m| m.weight).collect();
+        let ordered = matches!(self.at(leaf).policy, Policy::Sfq | Policy::Ts);
+        let near_ns = i128::from(self.tunables.near_ns) * peers.len() as i128;
+        let weights = peers.iter().sum::<u32>().max(1);
+        Ok(u64::from(ordered) * ((near_ns << TAG_SHIFT) / i128::from(weights)) as u64)
+    }
+
     /// The thread's start tag, or its place where there are none.
     pub(super) fn start_tag(&self, th: ThreadId) -> i128 {
         let member = &self.members[th.0];

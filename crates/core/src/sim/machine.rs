@@ -117,6 +117,8 @@ pub(super) struct Thread {
     pub(super) runnable_since: u64,
     pub(super) waiting_since: u64,
     pub(super) weights: Vec<(u64, u32)>,
+    /// The server that served it last, where it waits.
+    server: usize,
 }
 
 struct Service {
@@ -124,7 +126,7 @@ struct Service {
     since_ns: u64,
     due_ns: u64,
     preempted: bool,
-    /// It ends for a thread that goes on elsewhere: its server serves another class.
+    /// It was cut short: its thread does not go on, nor another that is near.
     yields: bool,
     start_tag: u64,
     token: u64,
@@ -152,8 +154,9 @@ pub(super) struct Machine<E: Engine> {
     pub(super) threads: Vec<Thread>,
     pub(super) names: Vec<String>,
     servers: Vec<Option<Service>>,
-    /// Whose quantum ended there at this moment and who wants another, by server.
-    ended: Vec<Option<usize>>,
+    /// Whose quantum ended there at this moment and who wants another, by server; and whether
+    /// it had been cut short.
+    ended: Vec<(Option<usize>, bool)>,
     /// Waiting threads: leaf, key when they began to wait, thread; in that order.
     queue: Vec<(usize, E::Key, usize)>,
     tokens: u64,
@@ -211,7 +214,7 @@ impl<E: Engine> Machine<E> {
             threads: Vec::new(),
             names: Vec::new(),
             servers: (0..workload.servers).map(|_| None).collect(),
-            ended: vec![None; workload.servers as usize],
+            ended: vec![(None, false); workload.servers as usize],
             queue: Vec::new(),
             tokens: 0,
             runnable: Vec::new(),
@@ -346,6 +349,7 @@ impl<E: Engine> Machine<E> {
             runnable_since: 0,
             waiting_since: 0,
             weights: vec![(0, spec.weight)],
+            server: index % self.servers.len(),
         });
         self.due.push(Reverse((
             spec.start.0,
@@ -514,43 +518,40 @@ impl<E: Engine> Machine<E> {
             .extend(self.stay(thread, self.threads[thread].waiting_since));
     }
 
-    /// A thread woke: may a quantum in service go on? The one that must end first does.
+    /// A thread woke. The quantum in service where it waits may end sooner for it, or else, if it
+    /// comes first there, one elsewhere now; as kernel/cpu does it.
     pub(super) fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
-        let may: Vec<usize> = (0..self.servers.len())
-            .filter(|&server| self.may(waiting, server))
-            .collect();
+        let servers = self.servers.len();
+        let own = self.threads[waiting].server;
+        let near = (0..servers).map(|i| (own + i) % servers);
+        let may: Vec<usize> = near.filter(|&server| self.may(waiting, server)).collect();
         if !self.preempt || may.iter().any(|&server| self.servers[server].is_none()) {
             return Ok(());
         }
         let id = self.threads[waiting].id;
-        let mut first: Option<(u64, usize)> = None;
-        for server in may {
-            let Some(s) = &self.servers[server] else {
-                continue;
-            };
-            let running = self.threads[s.thread].id;
-            let ran_ns = self.now - s.since_ns;
+        let failed = || refused(self.now, "comparing threads");
+        for (i, &server) in may.iter().enumerate() {
+            let s = self.servers[server].as_ref().expect("no server is idle");
+            let (running, since_ns, due_ns) = (self.threads[s.thread].id, s.since_ns, s.due_ns);
+            let ran_ns = self.now - since_ns;
             let left_ns = match self.quantum_ns {
                 Some(fixed) => {
                     let overtakes = self.engine.overtakes(id, running, ran_ns);
                     overtakes.map(|yes| if yes { ran_ns } else { fixed })
                 }
-                None => self.engine.quantum_left(id, running, ran_ns),
+                None if i == 0 => self.engine.quantum_left(id, running, ran_ns),
+                None if s.yields => continue,
+                None => {
+                    let ends = self.engine.ends(id, running, ran_ns);
+                    ends.map(|yes| if yes { ran_ns } else { NEVER })
+                }
             };
-            let left_ns = left_ns.map_err(refused(self.now, "comparing threads"))?;
-            let due_ns = (s.since_ns + left_ns).max(self.now);
-            if due_ns < s.due_ns && first.is_none_or(|f| due_ns < f.0) {
-                first = Some((due_ns, server));
+            let left_ns = left_ns.map_err(failed())?;
+            let ends_ns = since_ns.saturating_add(left_ns).max(self.now);
+            if ends_ns < due_ns {
+                self.end_at(server, ends_ns, i > 0 || ends_ns > self.now);
+                break;
             }
-        }
-        if let Some((due_ns, server)) = first {
-            self.tokens += 1;
-            let token = self.tokens;
-            let s = self.servers[server]
-                .as_mut()
-                .expect("it was compared above");
-            (s.due_ns, s.token, s.preempted) = (due_ns, token, true);
-            self.plan_end(server);
         }
         Ok(())
     }
@@ -578,13 +579,13 @@ impl<E: Engine> Machine<E> {
             if self.servers[server].is_some() {
                 continue;
             }
-            let ended = self.ended[server].take();
-            let Some(chosen) = self.choose(server)? else {
+            let (before, yields) = std::mem::take(&mut self.ended[server]);
+            let Some(chosen) = self.choose(server, before, yields)? else {
                 continue;
             };
             any = true;
-            let thread = match ended {
-                Some(before) if self.takes_over(server, before, chosen)? => before,
+            let thread = match before {
+                Some(before) if !yields && self.takes_over(server, before, chosen)? => before,
                 _ => chosen,
             };
             let (id, class) = (self.threads[thread].id, self.threads[thread].class);
@@ -598,6 +599,7 @@ impl<E: Engine> Machine<E> {
             self.engine.serve(id, quantum_ns).map_err(failed())?;
             self.tokens += 1;
             self.threads[thread].state = State::Served { server };
+            self.threads[thread].server = server;
             self.servers[server] = Some(Service {
                 thread,
                 since_ns: self.now,
@@ -640,28 +642,38 @@ impl<E: Engine> Machine<E> {
             let running = self.threads[s.thread].id;
             let outranks = self.engine.outranks(id, leaf, running, ran_ns);
             if outranks.map_err(refused(self.now, "comparing threads"))? {
-                self.end_now(server);
+                self.end_at(server, self.now, true);
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn end_now(&mut self, server: usize) {
+    fn end_at(&mut self, server: usize, due_ns: u64, yields: bool) {
         self.tokens += 1;
         let s = self.servers[server]
             .as_mut()
             .expect("its service is in progress");
-        (s.due_ns, s.token, s.preempted, s.yields) = (self.now, self.tokens, true, true);
+        (s.due_ns, s.token, s.preempted, s.yields) = (due_ns, self.tokens, true, yields);
         self.plan_end(server);
     }
 
-    /// The thread that the server is to serve: leaves with none for it are passed over.
-    fn choose(&mut self, server: usize) -> Result<Option<usize>, SimError> {
+    /// The thread that the server is to serve: leaves with none for it are passed over. Of a
+    /// leaf it prefers one that it served last, if that is near the first, but for the one
+    /// `before`, whose quantum is over, and where a quantum was cut short.
+    fn choose(
+        &mut self,
+        server: usize,
+        before: Option<usize>,
+        cut: bool,
+    ) -> Result<Option<usize>, SimError> {
         let failed = || refused(self.now, "passing over a class");
         let (mut thread, mut passed) = (None, None);
         while let Some(leaf) = self.engine.schedule() {
             thread = self.first(leaf, server);
+            if thread != before && !cut && self.servers.len() > 1 && self.quantum_ns.is_none() {
+                thread = self.near(leaf, server, before, thread)?.or(thread);
+            }
             if thread.is_some() {
                 break;
             }
@@ -688,6 +700,30 @@ impl<E: Engine> Machine<E> {
             }
         }
         best.map(|q| q.2)
+    }
+
+    /// The first of the leaf's threads that the server served last, and its key is not greater
+    /// than the first one's by more than what is near.
+    fn near(
+        &self,
+        leaf: NodeId,
+        server: usize,
+        before: Option<usize>,
+        first: Option<usize>,
+    ) -> Result<Option<usize>, SimError> {
+        let near = self.engine.near(leaf);
+        let near = near.map_err(refused(self.now, "comparing threads"))?;
+        let key = |thread: usize| E::key_bits(self.engine.key(self.threads[thread].id));
+        let Some(least) = first.map(key) else {
+            return Ok(None);
+        };
+        let last_here = self.queue.iter().map(|q| q.2).filter(|&thread| {
+            let th = &self.threads[thread];
+            let here = th.server == server && self.may(thread, server);
+            here && self.leaf(th.class) == leaf && Some(thread) != before
+        });
+        let found = last_here.filter(|&thread| key(thread).wrapping_sub(least) <= near);
+        Ok(found.min_by_key(|&thread| key(thread).wrapping_sub(least)))
     }
 
     /// The service ends: charges it. `stopped`: the thread is not to go on.
@@ -727,9 +763,10 @@ impl<E: Engine> Machine<E> {
             self.next_run(thread); // the next burst begins without a pause
         }
         if stopped.is_none() && next == Some(self.now) {
-            self.ended[server] = (!s.yields).then_some(thread);
+            self.ended[server] = (Some(thread), s.yields);
             return self.wait(thread);
         }
+        self.ended[server] = (None, s.yields);
         self.engine.depart(id).map_err(failed(self))?;
         self.asleep(thread);
         match next {
