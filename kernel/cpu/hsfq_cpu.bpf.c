@@ -139,8 +139,6 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		      quantum_cut(&tree, leaf, &th->lt, cur->leaf, &cur->lt, now - c->since, now)
 			      .length_ns;
 		sooner = !c->due || due < c->due;
-		if (sooner)
-			c->due = due;
 	}
 	to.dsq_id = th->queue = leaf;
 	to.vtime = leaf_key(&th->lt);
@@ -174,15 +172,19 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return;
 	}
-	if (sooner)
+	if (nr_cpus > 1 && !held) {
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0) {
+			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+			return;
+		}
+		if ((enq_flags & SCX_ENQ_WAKEUP) && served_elsewhere(p, cpu, th, now))
+			return;
+	}
+	if (sooner) {
+		c->due = due;
 		end_in_time(cpu, c, now);
-	if (nr_cpus == 1 || held)
-		return;
-	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-	else if (!sooner && (enq_flags & SCX_ENQ_WAKEUP))
-		wait_elsewhere(p, cpu, th, now);
+	}
 }
 
 /* The leaves that this CPU has passed over may be chosen again. They were out of sight of

@@ -126,10 +126,10 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 }
 
 /*
- * The thread waits, no CPU is idle, and the quantum in service on its own is
- * not cut short for it. Is there another CPU where it would come first?
+ * The thread waits, no CPU is idle, and the quantum in service on its own does not end for
+ * it at once. Does one end elsewhere?
  */
-static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
+static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
 {
 	struct cpu_state __arena *c;
 	struct thread __arena *other;
@@ -142,8 +142,9 @@ static void wait_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena
 		if (!ends(th, other, now - c->since, now))
 			continue;
 		end_elsewhere(cpu, i, c);
-		return;
+		return true;
 	}
+	return false;
 }
 
 #endif

@@ -518,8 +518,8 @@ impl<E: Engine> Machine<E> {
             .extend(self.stay(thread, self.threads[thread].waiting_since));
     }
 
-    /// A thread woke. The quantum in service where it waits may end sooner for it, or else, if it
-    /// comes first there, one elsewhere now; as kernel/cpu does it.
+    /// A thread woke. If the quantum in service where it waits does not end for it at once, one
+    /// elsewhere may, and else that one may end sooner; as kernel/cpu does it.
     pub(super) fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
         let servers = self.servers.len();
         let own = self.threads[waiting].server;
@@ -529,11 +529,10 @@ impl<E: Engine> Machine<E> {
             return Ok(());
         }
         let id = self.threads[waiting].id;
-        let failed = || refused(self.now, "comparing threads");
+        let mut later = None;
         for (i, &server) in may.iter().enumerate() {
             let s = self.servers[server].as_ref().expect("no server is idle");
-            let (running, since_ns, due_ns) = (self.threads[s.thread].id, s.since_ns, s.due_ns);
-            let ran_ns = self.now - since_ns;
+            let (running, ran_ns) = (self.threads[s.thread].id, self.now - s.since_ns);
             let left_ns = match self.quantum_ns {
                 Some(fixed) => {
                     let overtakes = self.engine.overtakes(id, running, ran_ns);
@@ -546,12 +545,19 @@ impl<E: Engine> Machine<E> {
                     ends.map(|yes| if yes { ran_ns } else { NEVER })
                 }
             };
-            let left_ns = left_ns.map_err(failed())?;
-            let ends_ns = since_ns.saturating_add(left_ns).max(self.now);
-            if ends_ns < due_ns {
-                self.end_at(server, ends_ns, i > 0 || ends_ns > self.now);
-                break;
+            let left_ns = left_ns.map_err(refused(self.now, "comparing threads"))?;
+            let ends_ns = s.since_ns.saturating_add(left_ns).max(self.now);
+            if ends_ns >= s.due_ns {
+                continue;
             }
+            if ends_ns == self.now {
+                self.end_at(server, ends_ns, i > 0);
+                return Ok(());
+            }
+            later = later.or(Some((server, ends_ns)));
+        }
+        if let Some((server, ends_ns)) = later {
+            self.end_at(server, ends_ns, true);
         }
         Ok(())
     }
