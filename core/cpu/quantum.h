@@ -37,6 +37,12 @@
  * (l_f of the bounds), and its own threads must not wait for that. */
 #define QUANTUM_PROMPT_NS 2000000ULL
 
+/* Threads that wake may take over before that peace is over, so many in a row, and in the long
+ * run one in so long: who wakes seldom hardly waits, and interruptions, of which one takes some
+ * 10 us, take a tenth of a server's time at most. */
+#define QUANTUM_EAGER   8
+#define QUANTUM_CALM_NS 100000ULL
+
 /* Several servers: a class that loses one is ahead by the quanta that the others have
  * begun, on eight servers by more than a turn. */
 #define QUANTUM_TURNS_AHEAD 2
@@ -121,28 +127,45 @@ CORE_INLINE bool quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread
 	return sfq_before(leaf_key(waiting), leaf_ahead(&t->node[leaf], th, ran_ns, now_ns));
 }
 
+/* May one that wakes take over on this server at once? `calm_ns` is when its interruptions so
+ * far will be paid for. */
+CORE_FN bool quantum_eager(u64 calm_ns, u64 now_ns)
+{
+	return calm_ns < now_ns + QUANTUM_EAGER * QUANTUM_CALM_NS;
+}
+
+/* One did. Returns what is `calm_ns` from now on. */
+CORE_FN u64 quantum_calm(u64 calm_ns, u64 now_ns)
+{
+	return (calm_ns > now_ns ? calm_ns : now_ns) + QUANTUM_CALM_NS;
+}
+
 /*
  * Another thread starts to wait while one is served, and its class has something left.
  * How long may the one in service, served `ran_ns` that are not charged yet, go on from
- * the start of its quantum?
+ * the start of its quantum? `eager`: not at all, unless they are peers of one leaf. Even a
+ * peer gives way to one that has saved up much of its share, if it can go on elsewhere.
  */
 CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
-				       u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+				       u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns,
+				       bool eager)
 {
 	if (idle_yields(t, waiting_leaf, leaf))
 		return (struct quantum){0, true};
 	if (!quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns))
 		return quantum_of(t, leaf, th, now_ns);
+	if (eager && (waiting_leaf != leaf || (t->servers > 1 && leaf_rested(waiting))))
+		return (struct quantum){0, true};
 	return (struct quantum){quantum_peace(t, waiting_leaf, waiting, leaf), true};
 }
 
 /* The same of any thread: it does not matter while its class is held. */
 CORE_FN struct quantum quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
-				    u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+				    u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns, bool eager)
 {
 	if (limit_held(t, waiting_leaf))
 		return quantum_of(t, leaf, th, now_ns);
-	return quantum_cut(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns);
+	return quantum_cut(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns, eager);
 }
 
 /*

@@ -469,7 +469,8 @@ static void ask(void)
 	hsfq_precedes(&tree, a, b, length(), byte() * QUANTUM_MIN_NS);
 	hsfq_contended(&tree, b);
 	if (waits && runs)
-		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
+		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now,
+			     byte() & 1);
 	if (waits && runs)
 		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
 	CHECK(!quantum_straight(&tree, b) || !hsfq_contended(&tree, b));

@@ -115,7 +115,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
 	u64 now = clock_now(), due = 0;
-	bool sooner = false, first, held, now_on, straight;
+	bool sooner = false, first, held, over, now_on, straight;
 	u32 leaf;
 
 	if (!th) {
@@ -135,14 +135,17 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	held = limit_held(&tree, leaf);
 	cur = c->th;
 	if (cur && cur != th && !held) {
-		due = c->since +
-		      quantum_cut(&tree, leaf, &th->lt, cur->leaf, &cur->lt, now - c->since, now)
-			      .length_ns;
+		due = c->since + quantum_cut(&tree, leaf, &th->lt, cur->leaf, &cur->lt,
+					     now - c->since, now, quantum_eager(c->calm, now))
+					 .length_ns;
 		sooner = !c->due || due < c->due;
 	}
 	to.dsq_id = th->queue = leaf;
 	to.vtime = leaf_key(&th->lt);
-	now_on = due && due <= now + TIMER_SLACK_NS && !loans.changed && hsfq_is_next(&tree, leaf);
+	over = due && due <= now + TIMER_SLACK_NS;
+	if (over)
+		c->calm = quantum_calm(c->calm, now);
+	now_on = over && !loans.changed && hsfq_is_next(&tree, leaf);
 	straight = CORE_ALONE && !held && !loans.changed && quantum_straight(&tree, leaf);
 	if (straight)
 		c->straight = th;
@@ -167,7 +170,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		dsq_insert_vtime(p, &to);
 	if (leaving())
 		return;
-	if (due && due <= now + TIMER_SLACK_NS) {
+	if (over) {
 		hsfq_totals.preemptions++;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return;

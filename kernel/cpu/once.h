@@ -238,10 +238,10 @@ ONCE_LONG once_quantum_of(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 }
 
 ONCE_LONG once_quantum_cut(lend_thread_t *waiting __arg_arena, lend_thread_t *th __arg_arena,
-			   u64 ran_ns, u64 now)
+			   u64 ran_ns, u64 now, bool eager)
 {
-	return quantum_pack(
-		quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt, ran_ns, now));
+	return quantum_pack(quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt,
+					ran_ns, now, eager));
 }
 
 ONCE once_lend_settle(lend_thread_t *th __arg_arena, u64 now)
@@ -262,8 +262,9 @@ ONCE once_lend_exit(lend_thread_t *th __arg_arena)
 	return 0;
 }
 
-#define quantum_cut(t, wl, w, l, th, ran, now)                                                     \
-	quantum_unpack(once_quantum_cut((lend_thread_t *)(w), (lend_thread_t *)(th), ran, now))
+#define quantum_cut(t, wl, w, l, th, ran, now, eager)                                              \
+	quantum_unpack(                                                                            \
+		once_quantum_cut((lend_thread_t *)(w), (lend_thread_t *)(th), ran, now, eager))
 #define quantum_of(t, leaf, th, now) quantum_unpack(once_quantum_of(leaf, th, now))
 #define lend_settle(t, b, th, now)   once_lend_settle(th, now)
 #define lend_served(t, th)           once_lend_served(th)

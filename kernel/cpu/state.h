@@ -51,7 +51,8 @@ struct cpu_state {
 	u64 ending;                  /* another CPU has asked for the end of the quantum */
 	u64 reading;                 /* steps since its quantum was over (rescue.h) */
 	u64 leaving;                 /* it goes offline, or is */
-	u32 passed;                  /* leaves that it could not restore yet */
+	u64 calm;   /* interruptions so far are paid for then (core/cpu/quantum.h) */
+	u32 passed; /* leaves that it could not restore yet */
 	u32 pad;
 	struct thread __arena *straight; /* was given to it to be the next, before that was sure */
 };

@@ -99,8 +99,20 @@ pub trait Engine {
     fn slice(&self, th: ThreadId) -> Result<u64>;
     /// How long the thread, in service from now on, may go on.
     fn quantum(&self, th: ThreadId) -> Result<u64>;
-    /// How long `th`, in service for `ran_ns`, may go on from its start now that `waiting` waits.
-    fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64>;
+    /// How long `th`, in service for `ran_ns`, may go on from its start now that `waiting` waits;
+    /// `eager`: not at all, unless they are peers of one leaf.
+    fn quantum_left(
+        &self,
+        waiting: ThreadId,
+        th: ThreadId,
+        ran_ns: u64,
+        eager: bool,
+    ) -> Result<u64>;
+    /// May one that wakes take over at once on a server whose interruptions so far are
+    /// paid for at `calm_ns`?
+    fn eager(&self, calm_ns: u64) -> bool;
+    /// One did: what is `calm_ns` from now on.
+    fn calm(&self, calm_ns: u64) -> u64;
     /// Whether `waiting` would be chosen before `th`, in service for `ran_ns`.
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool>;
     /// Whether the service of `th`, for `ran_ns`, ends for `waiting`, which woke and waits elsewhere.
@@ -316,9 +328,23 @@ impl Engine for Core {
         self.tree.quantum(&self.threads[th.0])
     }
 
-    fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
+    fn quantum_left(
+        &self,
+        waiting: ThreadId,
+        th: ThreadId,
+        ran_ns: u64,
+        eager: bool,
+    ) -> Result<u64> {
         self.tree
-            .quantum_left(&self.threads[waiting.0], &self.threads[th.0], ran_ns)
+            .quantum_left(&self.threads[waiting.0], &self.threads[th.0], ran_ns, eager)
+    }
+
+    fn eager(&self, calm_ns: u64) -> bool {
+        self.tree.eager(calm_ns)
+    }
+
+    fn calm(&self, calm_ns: u64) -> u64 {
+        self.tree.calm(calm_ns)
     }
 
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {

@@ -236,7 +236,10 @@ extern "C" {
         th: *const RawThread,
         ns: u64,
         now: u64,
+        eager: bool,
     ) -> u64;
+    pub fn qcore_quantum_eager(calm_ns: u64, now_ns: u64) -> bool;
+    pub fn qcore_quantum_calm(calm_ns: u64, now_ns: u64) -> u64;
     pub fn qcore_waits_count(w: *mut [u32; crate::waits::BUCKETS], wait_ns: u64);
     pub fn qcore_lending_size(n: u32) -> usize;
     pub fn qcore_lend_join(t: *mut RawTree, l: *mut u64, i: u32, leaf: u32, weight: u32);

@@ -50,6 +50,10 @@ pub struct Tunables {
     pub rested_ns: u64,
     /// A server prefers a thread that it served last to one that comes before it by less.
     pub near_ns: u64,
+    /// So many threads in a row that wake may take over before the one in service has its peace.
+    pub eager: u64,
+    /// One in so long, in the long run.
+    pub calm_ns: u64,
 }
 
 /// What core/ was compiled with.

@@ -913,27 +913,19 @@ impl Engine for Model {
     }
 
     fn quantum(&self, th: ThreadId) -> Result<u64> {
-        let (leaf, _) = self.in_service(th)?;
-        let mut length_ns = self.tunables.alone_ns;
-        if self.waits(leaf) {
-            length_ns = self.slice(th)?;
-        }
-        if self.prompt(leaf) {
-            length_ns = length_ns.min(self.tunables.prompt_ns);
-        }
-        if self.contended(id(leaf))? {
-            length_ns = length_ns.min(self.part_of_turn(leaf));
-        }
-        for n in self.path(leaf) {
-            if let Some(budget) = self.at(n).budget {
-                length_ns = length_ns.min(u64::try_from(budget.left).unwrap_or(0));
-            }
-        }
-        Ok(length_ns.max(self.tunables.least_ns))
+        Model::quantum(self, th)
     }
 
-    fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
-        Model::quantum_left(self, waiting, th, ran_ns)
+    fn quantum_left(&self, w: ThreadId, th: ThreadId, ran_ns: u64, eager: bool) -> Result<u64> {
+        Model::quantum_left(self, w, th, ran_ns, eager)
+    }
+
+    fn eager(&self, calm_ns: u64) -> bool {
+        self.is_calm_by(calm_ns)
+    }
+
+    fn calm(&self, calm_ns: u64) -> u64 {
+        calm_ns.max(self.now_ns) + self.tunables.calm_ns
     }
 
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {

@@ -27,7 +27,8 @@ const u64 qcore_tunables[] = {
 	QUANTUM_PERIOD_MIN_NS, QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS, QUANTUM_MIN_NS,
 	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEERS_NS,       SFQ_LAG_NS,
 	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
-	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_NEAR_NS,
+	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_NEAR_NS,           QUANTUM_EAGER,
+	QUANTUM_CALM_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */
@@ -168,7 +169,9 @@ int qcore_leaf_set_policy(hsfq_tree_t *t, u32 leaf, u32 policy, u64 now_ns) { re
 int qcore_leaf_set_weight(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 weight, bool runnable) { return leaf_set_weight(t, leaf, th, weight, runnable); }
 u64 qcore_quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { return quantum_of(t, leaf, th, now_ns).length_ns; }
 bool qcore_quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ns, now_ns); }
-u64 qcore_quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return quantum_left(t, waiting_leaf, waiting, leaf, th, ns, now_ns).length_ns; }
+u64 qcore_quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns, bool eager) { return quantum_left(t, waiting_leaf, waiting, leaf, th, ns, now_ns, eager).length_ns; }
+bool qcore_quantum_eager(u64 calm_ns, u64 now_ns) { return quantum_eager(calm_ns, now_ns); }
+u64 qcore_quantum_calm(u64 calm_ns, u64 now_ns) { return quantum_calm(calm_ns, now_ns); }
 bool qcore_quantum_ends(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return quantum_ends(t, waiting_leaf, waiting, leaf, th, ns, now_ns); }
 u64 qcore_leaf_near(hsfq_tree_t *t, u32 leaf) { return leaf_near(&t->node[leaf]); }
 bool qcore_quantum_goes_on(hsfq_tree_t *t, u32 leaf, u32 chosen) { return quantum_goes_on(t, leaf, chosen); }

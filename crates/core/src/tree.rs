@@ -732,9 +732,29 @@ impl Tree {
         Ok(unsafe { ffi::qcore_leaf_near(&*self.raw, leaf.number()) })
     }
 
+    /// `quantum_eager`: may one that wakes take over at once on a server whose interruptions so far
+    /// are paid for at `calm_ns`?
+    pub fn eager(&self, calm_ns: u64) -> bool {
+        // SAFETY: numbers only.
+        unsafe { ffi::qcore_quantum_eager(calm_ns, self.now_ns) }
+    }
+
+    /// `quantum_calm`: one did; what is `calm_ns` from now on.
+    pub fn calm(&self, calm_ns: u64) -> u64 {
+        // SAFETY: numbers only.
+        unsafe { ffi::qcore_quantum_calm(calm_ns, self.now_ns) }
+    }
+
     /// `quantum_left`: how long `th`, in service for `ran_ns` that are not charged,
-    /// may go on from the start of its quantum, now that `waiting` waits.
-    pub fn quantum_left(&self, waiting: &Thread, th: &Thread, ran_ns: u64) -> Result<u64> {
+    /// may go on from the start of its quantum, now that `waiting` waits; `eager`: not at all, unless
+    /// they are peers of one leaf.
+    pub fn quantum_left(
+        &self,
+        waiting: &Thread,
+        th: &Thread,
+        ran_ns: u64,
+        eager: bool,
+    ) -> Result<u64> {
         let (leaf, waits_in) = (self.in_service(th)?, self.runnable(waiting)?);
         // SAFETY: as in join, and the two threads are only read.
         Ok(unsafe {
@@ -746,6 +766,7 @@ impl Tree {
                 &th.raw,
                 ran_ns,
                 self.now_ns,
+                eager,
             )
         })
     }

@@ -21,6 +21,7 @@ struct Machine {
     threads: Vec<(NodeId, State)>,
     served_ns: Vec<u64>,
     now_ns: u64,
+    calm_ns: u64,
     /// Of each server that is choosing: its leaves passed over, and the one it looks into.
     choosing: [(Option<NodeId>, Option<NodeId>); 3],
 }
@@ -46,6 +47,7 @@ impl Machine {
             threads: Vec::new(),
             served_ns: Vec::new(),
             now_ns: 0,
+            calm_ns: 0,
             choosing: Default::default(),
         }
     }
@@ -330,7 +332,11 @@ impl Machine {
             } => {
                 let waiting = ThreadId(self.pick(waiting, State::Waiting)?);
                 let th = ThreadId(self.pick(th, State::Served)?);
-                self.pair.quantum_left(waiting, th, ran_ns).unwrap();
+                for eager in [false, true] {
+                    self.pair.quantum_left(waiting, th, ran_ns, eager).unwrap();
+                }
+                self.calm_ns = self.pair.calm(self.calm_ns);
+                self.pair.eager(self.calm_ns);
                 self.pair.ends(waiting, th, ran_ns).unwrap();
                 self.pair.ahead(th, ran_ns).unwrap();
                 for &leaf in &self.leaves {

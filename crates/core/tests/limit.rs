@@ -203,7 +203,9 @@ impl Machine {
             } => {
                 let waiting = ThreadId(self.pick(waiting, State::Waiting)?);
                 let th = ThreadId(self.pick(th, State::Served)?);
-                self.pair.quantum_left(waiting, th, ran_ns).unwrap();
+                self.pair
+                    .quantum_left(waiting, th, ran_ns, ran_ns % 2 == 0)
+                    .unwrap();
             }
         }
         Some(())
@@ -341,7 +343,10 @@ fn an_idle_class_gets_little_beside_others_and_all_alone() {
         }
         m.finish(th, MS, false);
     };
-    assert_eq!(m.pair.quantum_left(busy, ThreadId(th), 0).unwrap(), 0);
+    assert_eq!(
+        m.pair.quantum_left(busy, ThreadId(th), 0, false).unwrap(),
+        0
+    );
     m.finish(th, MS, false);
     m.pair.set_idle(m.nodes[3], false, 50).unwrap();
     let before = m.served_ns.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several servers: whose quantum goes on.
+//! How long quanta are, and with several servers whose goes on.
 
 use super::{Clock, Member, Model, Node};
 use crate::engine::{Engine, ThreadId};
@@ -48,13 +48,48 @@ impl Model {
         }
     }
 
-    pub(super) fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
+    /// How long the thread, in service from now on, may go on.
+    pub(super) fn quantum(&self, th: ThreadId) -> Result<u64> {
+        let (leaf, _) = self.in_service(th)?;
+        let mut length_ns = self.tunables.alone_ns;
+        if self.waits(leaf) {
+            length_ns = self.slice(th)?;
+        }
+        if self.prompt(leaf) {
+            length_ns = length_ns.min(self.tunables.prompt_ns);
+        }
+        if self.contended(super::id(leaf))? {
+            length_ns = length_ns.min(self.part_of_turn(leaf));
+        }
+        for n in self.path(leaf) {
+            if let Some(budget) = self.at(n).budget {
+                length_ns = length_ns.min(u64::try_from(budget.left).unwrap_or(0));
+            }
+        }
+        Ok(length_ns.max(self.tunables.least_ns))
+    }
+
+    /// Whether fewer than so many interruptions are still to be paid for.
+    pub(super) fn is_calm_by(&self, calm_ns: u64) -> bool {
+        calm_ns.saturating_sub(self.now_ns) < self.tunables.eager * self.tunables.calm_ns
+    }
+
+    pub(super) fn quantum_left(
+        &self,
+        waiting: ThreadId,
+        th: ThreadId,
+        ran_ns: u64,
+        eager: bool,
+    ) -> Result<u64> {
         let ((waits_in, _), (leaf, _)) = (self.runnable(waiting)?, self.in_service(th)?);
         if !self.is_held(waits_in) && self.yields(waits_in, leaf) {
             return Ok(0);
         }
         if self.is_held(waits_in) || !self.overtakes(waiting, th, ran_ns)? {
-            return self.quantum(th);
+            return Model::quantum(self, th);
+        }
+        if eager && (waits_in != leaf || (self.servers > 1 && self.rested(waiting))) {
+            return Ok(0);
         }
         Ok(self.peace(waits_in, waiting, leaf))
     }

@@ -157,6 +157,8 @@ pub(super) struct Machine<E: Engine> {
     /// Whose quantum ended there at this moment and who wants another, by server; and whether
     /// it had been cut short.
     ended: Vec<(Option<usize>, bool)>,
+    /// When interruptions so far are paid for, by server.
+    calm: Vec<u64>,
     /// Waiting threads: leaf, key when they began to wait, thread; in that order.
     queue: Vec<(usize, E::Key, usize)>,
     tokens: u64,
@@ -215,6 +217,7 @@ impl<E: Engine> Machine<E> {
             names: Vec::new(),
             servers: (0..workload.servers).map(|_| None).collect(),
             ended: vec![(None, false); workload.servers as usize],
+            calm: vec![0; workload.servers as usize],
             queue: Vec::new(),
             tokens: 0,
             runnable: Vec::new(),
@@ -538,7 +541,10 @@ impl<E: Engine> Machine<E> {
                     let overtakes = self.engine.overtakes(id, running, ran_ns);
                     overtakes.map(|yes| if yes { ran_ns } else { fixed })
                 }
-                None if i == 0 => self.engine.quantum_left(id, running, ran_ns),
+                None if i == 0 => {
+                    let eager = self.engine.eager(self.calm[server]);
+                    self.engine.quantum_left(id, running, ran_ns, eager)
+                }
                 None if s.yields => continue,
                 None => {
                     let ends = self.engine.ends(id, running, ran_ns);
@@ -551,6 +557,9 @@ impl<E: Engine> Machine<E> {
                 continue;
             }
             if ends_ns == self.now {
+                if i == 0 {
+                    self.calm[server] = self.engine.calm(self.calm[server]);
+                }
                 self.end_at(server, ends_ns, i > 0);
                 return Ok(());
             }

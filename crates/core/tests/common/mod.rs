@@ -148,8 +148,24 @@ impl Engine for Pair {
     fn quantum(&self, th: ThreadId) -> Result<u64> {
         both!(self.quantum(th))
     }
-    fn quantum_left(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<u64> {
-        both!(self.quantum_left(waiting, th, ran_ns))
+    fn quantum_left(
+        &self,
+        waiting: ThreadId,
+        th: ThreadId,
+        ran_ns: u64,
+        eager: bool,
+    ) -> Result<u64> {
+        both!(self.quantum_left(waiting, th, ran_ns, eager))
+    }
+    fn eager(&self, calm_ns: u64) -> bool {
+        let eager = (self.core.eager(calm_ns), self.model.eager(calm_ns));
+        assert_eq!(eager.0, eager.1, "eager at {calm_ns}");
+        eager.0
+    }
+    fn calm(&self, calm_ns: u64) -> u64 {
+        let calm = (self.core.calm(calm_ns), self.model.calm(calm_ns));
+        assert_eq!(calm.0, calm.1, "calm after {calm_ns}");
+        calm.0
     }
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
         both!(self.overtakes(waiting, th, ran_ns))
