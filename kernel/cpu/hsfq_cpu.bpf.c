@@ -291,21 +291,25 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
 	struct thread __arena *th = thread_by(p, c->th);
-	u64 now = clock_now();
 	struct ended e;
+	u64 now;
 
 	c->th = NULL;
 	c->last = th;
 	/* Preempted by another scheduling class it would come back with what is
 	 * left of its slice, again and again, and the tree would not be asked. */
-	if (runnable)
+	if (runnable && p->scx.slice)
 		task_set_slice(p, 0);
 	if (!th)
+		return;
+	/* It waits since ops.dispatch, which has charged it but for the moment since then. */
+	if (runnable && th->waiting)
 		return;
 	if (!runnable && p->__state) { /* it sleeps, and will ask for a new quantum */
 		th->hungry_ns = 0;
 		th->chosen = 1;
 	}
+	now = clock_now();
 	if (!end_service(&e, th, p->se.sum_exec_runtime, now, !runnable))
 		return;
 	if (e.times)

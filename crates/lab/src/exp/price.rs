@@ -64,12 +64,12 @@ const LOADS: [(&str, &str, &str); 7] = [
     (
         "200 short programs, 8 at a time",
         "programs",
-        "seq 200 | xargs -n 1 -P 8 sh -c 'gzip -c </etc/services >/dev/null'",
+        "seq 200 | xargs -n 1 -P 8 sh -c 'gzip -nc </etc/services >/dev/null'",
     ),
     (
         "sysbench threads, 8",
         "sysbench",
-        "sysbench threads --threads=8 --time=0 --events=1000 run",
+        "sysbench threads --threads=8 --time=0 --events=100 run",
     ),
 ];
 
