@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 const PROGRAM: &str = r#"
-#include "cello_hint.h"
+#include "disk/cello_hint.h"
 #include <stdio.h>
 
 int main(void)

@@ -28,6 +28,7 @@ wire() {
 	# Else the far end asks before it answers, and the reply is a packet more.
 	ip -n far neigh replace 10.0.0.1 lladdr "$(cat /sys/class/net/v0/address)" dev far0
 	ip -n far neigh replace fd00::1 lladdr "$(cat /sys/class/net/v0/address)" dev far0
+	sleep 5 # the kernel looks for others with its own address, and tells of its groups twice
 }
 
 # udp COUNT BYTES PORT [OPTION...]: datagrams as fast as the socket takes them
