@@ -458,6 +458,20 @@ static void promise(struct thread *th, u32 op)
 	th->turn = ++turns;
 }
 
+/* Of all threads that may be served one waits, and it is one of this leaf. */
+static void check_alone(u32 leaf)
+{
+	u32 waiting = 0;
+
+	for (u32 i = 0; i < THREADS; i++) {
+		if (threads[i].state != WAITING || limit_held(&tree, threads[i].leaf))
+			continue;
+		CHECK(threads[i].leaf == leaf);
+		waiting++;
+	}
+	CHECK(waiting == 1);
+}
+
 static void ask(void)
 {
 	struct thread *waits = some_thread(WAITING), *runs = some_thread(SERVED);
@@ -473,7 +487,8 @@ static void ask(void)
 			     byte() & 1);
 	if (waits && runs)
 		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
-	CHECK(!quantum_straight(&tree, b) || !hsfq_contended(&tree, b));
+	if (quantum_straight(&tree, b))
+		check_alone(b);
 	if (waits && runs)
 		leaf_outranks(&tree, waits->leaf, &waits->lt, a, runs->leaf, &runs->lt, length(),
 			      now);

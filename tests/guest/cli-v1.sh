@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: cli-v1
-# description: where the cpu and io controllers are in a hierarchy of cgroup v1, check says so, and what needs them is refused
+# description: where the cpu controller is in a hierarchy of cgroup v1, check says so, and up cpu is refused until it is back
 # cpus: 1
 # append: cgroup_no_v1=none
 set -u
