@@ -23,8 +23,9 @@ enum {
 	HSFQ_DEPTH_MAX = 64, /* longest path below the root */
 	HSFQ_NIL = 0,
 	HSFQ_ROOT = 1,
-	HSFQ_IDLE_WEIGHT = 3, /* of an idle node, whose service counts */
-	HSFQ_IDLE_TIMES = 10, /* that many times */
+	HSFQ_WEIGHT_MAX = 1 << 24, /* of a node whose weight is not a user's (cpu/ledger.h) */
+	HSFQ_IDLE_WEIGHT = 3,      /* of an idle node, whose service counts */
+	HSFQ_IDLE_TIMES = 10,      /* that many times */
 };
 
 enum hsfq_flag {

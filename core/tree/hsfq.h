@@ -473,26 +473,30 @@ CORE_FN void hsfq_retire(hsfq_tree_t *t, u32 n)
 	hsfq_sweep(t, n);
 }
 
-/* Returns 0, -CORE_ENOENT or -CORE_ERANGE. Takes effect at once. */
-CORE_FN int hsfq_set_weight(hsfq_tree_t *t, u32 n, u32 weight)
+/* The node, which is there, has this weight from now on, 1 to HSFQ_WEIGHT_MAX. */
+CORE_FN void hsfq_weigh(hsfq_tree_t *t, u32 n, u32 weight)
 {
-	hsfq_node_t *h, *p;
+	hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
-	if (!hsfq_valid(t, n))
-		return -CORE_ENOENT;
-	if (weight < SFQ_WEIGHT_MIN || weight > SFQ_WEIGHT_MAX)
-		return -CORE_ERANGE;
-	h = &t->node[n];
 	if (h->weight == weight)
-		return 0;
+		return;
 	hsfq_settle(t);
-	p = &t->node[h->parent];
 	sfq_reweight(&p->clock, &h->flow, h->weight, weight, !(h->flags & HSFQ_RUNNABLE));
 	if (h->flags & HSFQ_RUNNABLE)
 		p->weights += weight - h->weight;
 	h->weight = weight;
 	if (h->flags & HSFQ_READY)
 		hsfq_heap_move(t, n);
+}
+
+/* Returns 0, -CORE_ENOENT or -CORE_ERANGE. Takes effect at once. */
+CORE_FN int hsfq_set_weight(hsfq_tree_t *t, u32 n, u32 weight)
+{
+	if (!hsfq_valid(t, n))
+		return -CORE_ENOENT;
+	if (weight < SFQ_WEIGHT_MIN || weight > SFQ_WEIGHT_MAX)
+		return -CORE_ERANGE;
+	hsfq_weigh(t, n, weight);
 	return 0;
 }
 

@@ -24,6 +24,10 @@ pub trait Engine {
     fn mknod(&mut self, parent: NodeId, weight: u32, leaf: bool) -> Result<NodeId>;
     /// Removes a node without children and threads.
     fn rmnod(&mut self, n: NodeId) -> Result<()>;
+    /// An empty one of its kind.
+    fn another(&self) -> Self;
+    /// Gives a node a weight that is not a user's, at once: 1 to [`crate::ledger::SHARE_MAX`].
+    fn weigh(&mut self, n: NodeId, weight: u32) -> Result<()>;
     /// Gives a node another weight, at once.
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()>;
     /// Makes a node idle, or gives it that weight again.
@@ -183,6 +187,14 @@ impl Engine for Core {
 
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
         self.tree.set_weight(n, weight)
+    }
+
+    fn another(&self) -> Core {
+        Core::new()
+    }
+
+    fn weigh(&mut self, n: NodeId, weight: u32) -> Result<()> {
+        self.tree.weigh(n, weight)
     }
 
     fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()> {

@@ -144,6 +144,7 @@ extern "C" {
     pub fn qcore_mknod(t: *mut RawTree, parent: u32, weight: u32, flags: u32) -> i32;
     pub fn qcore_rmnod(t: *mut RawTree, n: u32) -> i32;
     pub fn qcore_set_weight(t: *mut RawTree, n: u32, weight: u32) -> i32;
+    pub fn qcore_weigh(t: *mut RawTree, n: u32, weight: u32);
     pub fn qcore_setrun(t: *mut RawTree, leaf: u32);
     pub fn qcore_sleep(t: *mut RawTree, leaf: u32);
     pub fn qcore_ready(t: *mut RawTree, leaf: u32);
@@ -255,6 +256,25 @@ extern "C" {
     pub fn qcore_lend_exit(t: *mut RawTree, l: *mut u64, i: u32);
     pub fn qcore_lend_settle(t: *mut RawTree, l: *mut u64, now: u64) -> bool;
     pub fn qcore_lend_place(l: *const u64, i: u32) -> crate::lend::Place;
+    pub fn qcore_ledger_size(domains: u32) -> usize;
+    pub fn qcore_ledger_init(l: *mut u64, domains: u32);
+    pub fn qcore_ledger_entitled(l: *const u64, n: u32) -> u64;
+    pub fn qcore_ledger_owed(l: *const u64, leaf: u32) -> i64;
+    pub fn qcore_ledger_set_servers(l: *mut u64, domain: u32, servers: u32);
+    pub fn qcore_ledger_mknod(l: *mut u64, n: u32, parent: u32, weight: u32, leaf: bool);
+    pub fn qcore_ledger_rmnod(l: *mut u64, n: u32);
+    pub fn qcore_ledger_set_weight(l: *mut u64, n: u32, weight: u32);
+    pub fn qcore_ledger_see(
+        l: *mut u64,
+        leaf: u32,
+        domain: u32,
+        runnable: u32,
+        runnable_ns: u64,
+        served_ns: u64,
+    );
+    pub fn qcore_ledger_share(l: *mut u64, n: u32, domain: u32) -> u32;
+    pub fn qcore_ledger_settle(l: *mut u64, elapsed_ns: u64);
+    pub fn qcore_ledger_move(l: *mut u64) -> crate::ledger::RawMove;
     pub fn qcore_readjust(child: *mut crate::readjust::Child, n: u32, capacity: u64) -> u64;
 }
 

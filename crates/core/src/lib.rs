@@ -10,6 +10,7 @@
 //! | [`engine`] | what a scheduler is asked to do; implemented by C and by the model |
 //! | [`model`] | the equations of OSDI'96 section 3 in exact integers, sharing nothing with C |
 //! | [`readjust`] | entitlements where a child cannot use all that its weight gives it |
+//! | [`ledger`] | one exact division over the trees of several domains of processors |
 //! | [`lend`] | weight lent to the holder of what a thread waits for |
 //! | [`link`] | the packets of an interface in such a tree |
 //! | [`cello`] | the requests of a disk, in classes with rounds of disk time |
@@ -43,6 +44,7 @@ mod error;
 #[doc(hidden)]
 pub mod ffi;
 pub mod leaf;
+pub mod ledger;
 pub mod lend;
 pub mod link;
 pub mod model;

@@ -548,9 +548,17 @@ impl Engine for Model {
         Ok(())
     }
 
+    fn another(&self) -> Model {
+        Model::new()
+    }
+
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
-        let i = self.find(n)?;
         check_weight(weight)?;
+        self.weigh(n, weight)
+    }
+
+    fn weigh(&mut self, n: NodeId, weight: u32) -> Result<()> {
+        let i = self.find(n)?;
         let (old, parent) = (self.at(i).weight, self.at(i).parent);
         if old == weight {
             return Ok(());

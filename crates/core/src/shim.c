@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 
+#include "cpu/ledger.h"
 #include "cpu/lend.h"
 #include "cpu/quantum.h"
 #include "tree/readjust.h"
@@ -135,6 +136,7 @@ void qcore_init(hsfq_tree_t *t) { hsfq_init(t); }
 int qcore_mknod(hsfq_tree_t *t, u32 parent, u32 weight, u32 flags) { return hsfq_mknod(t, parent, weight, flags); }
 int qcore_rmnod(hsfq_tree_t *t, u32 n) { return hsfq_rmnod(t, n); }
 int qcore_set_weight(hsfq_tree_t *t, u32 n, u32 weight) { return hsfq_set_weight(t, n, weight); }
+void qcore_weigh(hsfq_tree_t *t, u32 n, u32 weight) { hsfq_weigh(t, n, weight); }
 void qcore_setrun(hsfq_tree_t *t, u32 leaf) { hsfq_setrun(t, leaf); }
 void qcore_sleep(hsfq_tree_t *t, u32 leaf) { hsfq_sleep(t, leaf); }
 void qcore_ready(hsfq_tree_t *t, u32 leaf) { hsfq_ready(t, leaf); }
@@ -288,3 +290,36 @@ struct qcore_place qcore_lend_place(const struct qcore_lending *l, u32 i)
 
 	return p;
 }
+
+/* Threads of several trees. Rust owns the memory: the ledger, then its cells. */
+size_t qcore_ledger_size(u32 domains)
+{
+	return sizeof(ledger_t) + (size_t)domains * HSFQ_NODES * sizeof(ledger_cell_t);
+}
+
+void qcore_ledger_init(ledger_t *l, u32 domains)
+{
+	l->cell = (ledger_cell_t *)(l + 1);
+	ledger_init(l, domains);
+}
+
+u64 qcore_ledger_entitled(const ledger_t *l, u32 n)
+{
+	return l->node[n].active ? l->node[n].share : 0;
+}
+
+s64 qcore_ledger_owed(const ledger_t *l, u32 leaf)
+{
+	return l->node[leaf].owed_ns;
+}
+
+/* clang-format off */
+void qcore_ledger_set_servers(ledger_t *l, u32 domain, u32 servers) { ledger_set_servers(l, domain, servers); }
+void qcore_ledger_mknod(ledger_t *l, u32 n, u32 parent, u32 weight, bool leaf) { ledger_mknod(l, n, parent, weight, leaf); }
+void qcore_ledger_rmnod(ledger_t *l, u32 n) { ledger_rmnod(l, n); }
+void qcore_ledger_set_weight(ledger_t *l, u32 n, u32 weight) { ledger_set_weight(l, n, weight); }
+void qcore_ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u64 runnable_ns, u64 served_ns) { ledger_see(l, leaf, domain, runnable, runnable_ns, served_ns); }
+u32 qcore_ledger_share(ledger_t *l, u32 n, u32 domain) { return ledger_share(l, n, domain); }
+void qcore_ledger_settle(ledger_t *l, u64 elapsed_ns) { ledger_settle(l, elapsed_ns); }
+struct ledger_move qcore_ledger_move(ledger_t *l) { return ledger_move(l); }
+/* clang-format on */

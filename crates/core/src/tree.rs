@@ -245,6 +245,17 @@ impl Tree {
         }
     }
 
+    /// Gives a node a weight that is not a user's, 1 to [`crate::ledger::SHARE_MAX`].
+    pub fn weigh(&mut self, n: NodeId, weight: u32) -> Result<()> {
+        self.node(n)?;
+        if !(1..=crate::ledger::SHARE_MAX).contains(&weight) {
+            return Err(Error::Weight(weight));
+        }
+        // SAFETY: the node exists, and the weight is in range.
+        unsafe { ffi::qcore_weigh(&mut *self.raw, n.number(), weight) };
+        Ok(())
+    }
+
     /// `hsfq_setrun`: the leaf's first thread became runnable and waits.
     pub fn setrun(&mut self, leaf: NodeId) -> Result<()> {
         self.check_leaf(leaf)?;

@@ -187,6 +187,7 @@ fn workload(servers: std::ops::Range<u32>) -> impl Strategy<Value = Workload> {
                 let duration = Ns(400 * MS);
                 let preempt = Some(preempt);
                 Workload {
+                    domains: 1,
                     duration,
                     servers,
                     quantum,
@@ -225,6 +226,13 @@ proptest! {
         let slack_ns = tunables().lag_ns * tunables().lag_servers + turn_ns;
         let report = check(&core.trace, &Options { slack_ns, ..Options::default() });
         prop_assert!(report.violations.is_empty(), "{}", report.violations[0]);
+    }
+
+    #[test]
+    fn core_and_model_simulate_domains_alike(mut workload in workload(2..7), domains in 2u32..=3) {
+        workload.domains = domains.min(workload.servers);
+        let core = run(&workload, Core::new()).unwrap();
+        prop_assert_eq!(&core, &run(&workload, Model::new()).unwrap());
     }
 
     #[test]

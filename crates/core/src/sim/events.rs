@@ -14,9 +14,7 @@ impl<E: Engine> Machine<E> {
             Event::Weight { class, weight, .. } => {
                 let c = self.class(class)?;
                 let what = format!("weight of {class}");
-                self.engine
-                    .set_weight(self.leaf(c), *weight)
-                    .map_err(refused(now, what))?;
+                self.set_weight(c, *weight).map_err(refused(now, what))?;
                 self.sim.trace.nodes[c].weights.push((now, *weight));
             }
             Event::ThreadWeight { thread, weight, .. } => {
@@ -27,7 +25,8 @@ impl<E: Engine> Machine<E> {
                 thread, reserve, ..
             } => {
                 let t = self.thread(thread)?;
-                let set = self.engine.reserve(self.threads[t].id, *reserve);
+                let id = self.threads[t].id;
+                let set = self.each(|engine| engine.reserve(id, *reserve));
                 set.map_err(refused(now, format!("reservation of {thread}")))?;
                 self.rekey(t)?;
             }
@@ -35,15 +34,16 @@ impl<E: Engine> Machine<E> {
                 thread, priority, ..
             } => {
                 let t = self.thread(thread)?;
-                let set = self.engine.set_class(self.threads[t].id, priority.0);
+                let id = self.threads[t].id;
+                let set = self.each(|engine| engine.set_class(id, priority.0));
                 set.map_err(refused(now, format!("priority of {thread}")))?;
                 self.rekey(t)?;
             }
             Event::Leaf { class, leaf, .. } => {
                 let c = self.class(class)?;
                 let what = format!("leaf scheduler of {class}");
-                self.engine
-                    .set_policy(self.leaf(c), *leaf)
+                let id = self.leaf(c);
+                self.each(|engine| engine.set_policy(id, *leaf))
                     .map_err(refused(now, what))?;
                 self.classes[c].unchanged &= self.classes[c].policy == Some(*leaf);
                 self.classes[c].policy = Some(*leaf);
@@ -56,9 +56,12 @@ impl<E: Engine> Machine<E> {
             Event::Delete { class, .. } => {
                 let c = self.class(class)?;
                 let what = format!("deleting {class}");
-                self.engine
-                    .rmnod(self.leaf(c))
+                let id = self.leaf(c);
+                self.each(|engine| engine.rmnod(id))
                     .map_err(refused(now, what))?;
+                if let Some(books) = &mut self.ledger {
+                    books.ledger.rmnod(id);
+                }
                 self.classes[c].id = None;
             }
             Event::Move { thread, class, .. } => {
@@ -69,9 +72,10 @@ impl<E: Engine> Machine<E> {
                     let id = self.threads[t].id;
                     self.classes[self.threads[t].class].unchanged = false;
                     self.classes[c].unchanged = false;
-                    self.engine.leave(id).map_err(refused(now, what()))?;
-                    self.engine
-                        .join(id, self.leaf(c))
+                    let leaf = self.leaf(c);
+                    self.each(|engine| engine.leave(id))
+                        .map_err(refused(now, what()))?;
+                    self.each(|engine| engine.join(id, leaf))
                         .map_err(refused(now, what()))?;
                     self.threads[t].class = c;
                     self.arrive(t)?;
@@ -98,9 +102,8 @@ impl<E: Engine> Machine<E> {
             self.unwait(thread)?;
         }
         let what = format!("weight of thread {}", self.names[thread]);
-        let set = self
-            .engine
-            .set_thread_weight(self.threads[thread].id, weight);
+        let id = self.threads[thread].id;
+        let set = self.each(|engine| engine.set_thread_weight(id, weight));
         set.map_err(refused(self.now, what))?;
         self.threads[thread].weights.push((self.now, weight));
         if state == State::Waiting {
@@ -116,7 +119,8 @@ impl<E: Engine> Machine<E> {
         }
         let what = format!("queueing thread {} anew", self.names[thread]);
         self.unwait(thread)?;
-        let rekeyed = self.engine.rekey(self.threads[thread].id);
+        let th = &self.threads[thread];
+        let rekeyed = self.engines[th.domain].rekey(th.id);
         rekeyed.map_err(refused(self.now, what))?;
         self.wait(thread)?;
         self.interrupt(thread)

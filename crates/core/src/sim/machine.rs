@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The simulated machine.
 
+use super::domains::{domain_of, servers_of, Books};
+use super::queue::Queues;
 use super::workload::{Event, Span, Thread as ThreadSpec, Workload};
 use super::SimError;
 use crate::bounds::{Interval, Node, Quantum, Trace};
@@ -8,7 +10,8 @@ use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Policy};
 use rand::Rng;
 use rand_chacha::{rand_core::SeedableRng, ChaCha8Rng};
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 /// What became of a workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +27,12 @@ pub struct Simulation {
     pub misses: Vec<u64>,
     /// Everything that happened, in order.
     pub records: Vec<Record>,
+    /// Domains of servers, each with a tree of its own.
+    pub domains: u32,
+    /// Waiting threads that the ledger moved to another domain.
+    pub moved: u64,
+    /// Waiting threads that an idle server took from another domain.
+    pub stolen: u64,
 }
 
 /// Something that happened to a thread.
@@ -73,6 +82,7 @@ enum Due {
     ServiceEnds { server: usize, token: u64 },
     Wakes { thread: usize, token: u64 },
     Happens { event: usize },
+    Ledger,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +128,14 @@ pub(super) struct Thread {
     pub(super) waiting_since: u64,
     pub(super) weights: Vec<(u64, u32)>,
     /// The server that served it last, where it waits.
-    server: usize,
+    pub(super) server: usize,
+    /// The domain in whose tree it is runnable.
+    pub(super) domain: usize,
 }
 
-struct Service {
-    thread: usize,
-    since_ns: u64,
+pub(super) struct Service {
+    pub(super) thread: usize,
+    pub(super) since_ns: u64,
     due_ns: u64,
     preempted: bool,
     /// It was cut short: its thread does not go on, nor another that is near.
@@ -141,10 +153,12 @@ struct Stay {
 }
 
 pub(super) struct Machine<E: Engine> {
-    pub(super) engine: E,
+    /// One a domain of servers.
+    pub(super) engines: Vec<E>,
+    pub(super) ledger: Option<Books>,
     pub(super) now: u64,
     end_ns: u64,
-    quantum_ns: Option<u64>,
+    pub(super) quantum_ns: Option<u64>,
     preempt: bool,
     late: Span,
     rng: ChaCha8Rng,
@@ -153,14 +167,16 @@ pub(super) struct Machine<E: Engine> {
     pub(super) classes: Vec<Class>,
     pub(super) threads: Vec<Thread>,
     pub(super) names: Vec<String>,
-    servers: Vec<Option<Service>>,
+    pub(super) servers: Vec<Option<Service>>,
     /// Whose quantum ended there at this moment and who wants another, by server; and whether
     /// it had been cut short.
     ended: Vec<(Option<usize>, bool)>,
     /// When interruptions so far are paid for, by server.
     calm: Vec<u64>,
-    /// Waiting threads: leaf, key when they began to wait, thread; in that order.
-    queue: Vec<(usize, E::Key, usize)>,
+    /// The domain of each server.
+    pub(super) domain: Vec<usize>,
+    /// Waiting threads by domain and leaf: key when they began to wait, thread; in that order.
+    pub(super) queue: Queues<E::Key>,
     tokens: u64,
     runnable: Vec<Stay>,
     waiting: Vec<Stay>,
@@ -203,7 +219,8 @@ impl<E: Engine> Machine<E> {
             ..Trace::default()
         };
         let mut machine = Machine {
-            engine,
+            engines: (1..workload.domains).map(|_| engine.another()).collect(),
+            ledger: (workload.domains > 1).then(|| Books::new(workload)),
             now: 0,
             end_ns: workload.duration.0,
             quantum_ns: workload.quantum.map(|q| q.0),
@@ -218,7 +235,10 @@ impl<E: Engine> Machine<E> {
             servers: (0..workload.servers).map(|_| None).collect(),
             ended: vec![(None, false); workload.servers as usize],
             calm: vec![0; workload.servers as usize],
-            queue: Vec::new(),
+            domain: (0..workload.servers as usize)
+                .map(|server| domain_of(workload, server))
+                .collect(),
+            queue: HashMap::new(),
             tokens: 0,
             runnable: Vec::new(),
             waiting: Vec::new(),
@@ -228,9 +248,15 @@ impl<E: Engine> Machine<E> {
                 threads: Vec::new(),
                 misses: Vec::new(),
                 records: Vec::new(),
+                domains: workload.domains,
+                moved: 0,
+                stolen: 0,
             },
         };
-        machine.engine.set_servers(workload.servers);
+        machine.engines.insert(0, engine);
+        for (domain, engine) in machine.engines.iter_mut().enumerate() {
+            engine.set_servers(servers_of(workload, domain));
+        }
         for c in &workload.classes {
             machine.create(&c.path, c.weight, c.leaf)?;
         }
@@ -239,6 +265,9 @@ impl<E: Engine> Machine<E> {
                 let seed = workload.seed ^ ((i as u64) << 32) ^ u64::from(copy);
                 machine.add_thread(spec, copy, seed)?;
             }
+        }
+        if machine.ledger.is_some() {
+            machine.settle_at(0);
         }
         for (event, e) in machine.events.iter().enumerate() {
             machine
@@ -284,14 +313,20 @@ impl<E: Engine> Machine<E> {
         let parent = self.class(if parent.is_empty() { "/" } else { parent })?;
         let parent_id = self.classes[parent].id.expect("class() finds what exists");
         let what = || format!("creating class {path}");
+        // Trees of domains are flat: the ledger knows what is below what.
+        let below = match self.ledger {
+            None => parent_id,
+            Some(_) => NodeId::ROOT,
+        };
         let id = self
-            .engine
-            .mknod(parent_id, weight, leaf.is_some())
+            .each(|engine| engine.mknod(below, weight, leaf.is_some()))
             .map_err(refused(self.now, what()))?;
         if let Some(policy) = leaf {
-            self.engine
-                .set_policy(id, policy)
+            self.each(|engine| engine.set_policy(id, policy))
                 .map_err(refused(self.now, what()))?;
+        }
+        if let Some(books) = &mut self.ledger {
+            books.ledger.mknod(id, parent_id, weight, leaf.is_some());
         }
         self.classes.push(Class {
             path: path.into(),
@@ -323,16 +358,12 @@ impl<E: Engine> Machine<E> {
         }
         let leaf = self.classes[class].id.expect("class() finds what exists");
         let id = self
-            .engine
-            .spawn(leaf, spec.weight)
+            .each(|engine| engine.spawn(leaf, spec.weight))
             .map_err(refused(self.now, format!("starting thread {name}")))?;
         let what = format!("thread {name}");
-        self.engine
-            .reserve(id, spec.reserve)
-            .and_then(|()| {
-                self.engine
-                    .set_class(id, spec.priority.map_or(crate::Class::Ts, |p| p.0))
-            })
+        let svr4 = spec.priority.map_or(crate::Class::Ts, |p| p.0);
+        self.each(|engine| engine.reserve(id, spec.reserve))
+            .and_then(|()| self.each(|engine| engine.set_class(id, svr4)))
             .map_err(refused(self.now, what))?;
         let index = self.threads.len();
         self.names.push(name);
@@ -353,6 +384,7 @@ impl<E: Engine> Machine<E> {
             waiting_since: 0,
             weights: vec![(0, spec.weight)],
             server: index % self.servers.len(),
+            domain: self.domain[index % self.servers.len()],
         });
         self.due.push(Reverse((
             spec.start.0,
@@ -362,6 +394,10 @@ impl<E: Engine> Machine<E> {
             },
         )));
         Ok(())
+    }
+
+    pub(super) fn settle_at(&mut self, t: u64) {
+        self.due.push(Reverse((t, Due::Ledger)));
     }
 
     pub fn run(mut self) -> Result<Simulation, SimError> {
@@ -376,7 +412,9 @@ impl<E: Engine> Machine<E> {
             };
             self.due.pop();
             self.now = t;
-            self.engine.advance(t);
+            for engine in &mut self.engines {
+                engine.advance(t);
+            }
             self.happen(due)?;
         }
         self.finish()
@@ -400,6 +438,7 @@ impl<E: Engine> Machine<E> {
                     self.arrive(thread)?;
                 }
             }
+            Due::Ledger => self.settle()?,
             Due::Happens { event } => {
                 let event = self.events[event].clone();
                 self.apply(&event)?;
@@ -449,7 +488,7 @@ impl<E: Engine> Machine<E> {
 
     fn record(&mut self, change: Change, thread: usize) -> Result<(), SimError> {
         let class = self.threads[thread].class;
-        let start_tag = self.start_tag(class);
+        let start_tag = self.start_tag(thread);
         self.sim.records.push(Record {
             change,
             start_ns: self.now,
@@ -466,8 +505,10 @@ impl<E: Engine> Machine<E> {
         self.classes[class].id.expect("a class with threads exists")
     }
 
-    fn start_tag(&self, class: usize) -> u64 {
-        self.engine.start_tag(self.leaf(class)).unwrap_or(0)
+    fn start_tag(&self, thread: usize) -> u64 {
+        let th = &self.threads[thread];
+        let engine = &self.engines[th.domain];
+        engine.start_tag(self.leaf(th.class)).unwrap_or(0)
     }
 
     pub(super) fn suspended(&self, thread: usize) -> bool {
@@ -489,7 +530,10 @@ impl<E: Engine> Machine<E> {
         }
         let id = th.id;
         let failed = |m: &Self| refused(m.now, format!("waking thread {}", m.names[thread]));
-        self.engine.arrive(id).map_err(failed(self))?;
+        self.engines[self.threads[thread].domain]
+            .arrive(id)
+            .map_err(failed(self))?;
+        self.arrived(thread);
         self.threads[thread].runnable_since = self.now;
         self.record(Change::Wake, thread)?;
         self.wait(thread)?;
@@ -499,9 +543,11 @@ impl<E: Engine> Machine<E> {
     pub(super) fn wait(&mut self, thread: usize) -> Result<(), SimError> {
         let id = self.threads[thread].id;
         let what = format!("queueing thread {}", self.names[thread]);
-        self.engine.wait(id).map_err(refused(self.now, what))?;
-        self.queue
-            .push((self.threads[thread].class, self.engine.key(id), thread));
+        let engine = &mut self.engines[self.threads[thread].domain];
+        engine.wait(id).map_err(refused(self.now, what))?;
+        let (key, th) = (engine.key(id), &self.threads[thread]);
+        let place = (th.domain, self.leaf(th.class));
+        self.queue.entry(place).or_default().push((key, thread));
         self.threads[thread].state = State::Waiting;
         self.threads[thread].waiting_since = self.now;
         Ok(())
@@ -509,14 +555,18 @@ impl<E: Engine> Machine<E> {
 
     pub(super) fn unwait(&mut self, thread: usize) -> Result<(), SimError> {
         let what = format!("taking thread {} from its queue", self.names[thread]);
-        let taken = self.engine.unwait(self.threads[thread].id);
+        let th = &self.threads[thread];
+        let taken = self.engines[th.domain].unwait(th.id);
         taken.map_err(refused(self.now, what))?;
         self.unqueue(thread);
         Ok(())
     }
 
     fn unqueue(&mut self, thread: usize) {
-        self.queue.retain(|q| q.2 != thread);
+        let th = &self.threads[thread];
+        let place = (th.domain, self.leaf(th.class));
+        let queue = self.queue.get_mut(&place).expect("it waits there");
+        queue.retain(|q| q.1 != thread);
         self.waiting
             .extend(self.stay(thread, self.threads[thread].waiting_since));
     }
@@ -525,12 +575,14 @@ impl<E: Engine> Machine<E> {
     /// elsewhere may, and else that one may end sooner; as kernel/cpu does it.
     pub(super) fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
         let servers = self.servers.len();
-        let own = self.threads[waiting].server;
+        let (own, domain) = (self.threads[waiting].server, self.threads[waiting].domain);
         let near = (0..servers).map(|i| (own + i) % servers);
-        let may: Vec<usize> = near.filter(|&server| self.may(waiting, server)).collect();
+        let mut may: Vec<usize> = near.filter(|&server| self.may(waiting, server)).collect();
         if !self.preempt || may.iter().any(|&server| self.servers[server].is_none()) {
             return Ok(());
         }
+        may.retain(|&server| self.domain[server] == domain);
+        let engine = &self.engines[domain];
         let id = self.threads[waiting].id;
         let mut later = None;
         for (i, &server) in may.iter().enumerate() {
@@ -538,16 +590,16 @@ impl<E: Engine> Machine<E> {
             let (running, ran_ns) = (self.threads[s.thread].id, self.now - s.since_ns);
             let left_ns = match self.quantum_ns {
                 Some(fixed) => {
-                    let overtakes = self.engine.overtakes(id, running, ran_ns);
+                    let overtakes = engine.overtakes(id, running, ran_ns);
                     overtakes.map(|yes| if yes { ran_ns } else { fixed })
                 }
                 None if i == 0 => {
-                    let eager = self.engine.eager(self.calm[server]);
-                    self.engine.quantum_left(id, running, ran_ns, eager)
+                    let eager = engine.eager(self.calm[server]);
+                    engine.quantum_left(id, running, ran_ns, eager)
                 }
                 None if s.yields => continue,
                 None => {
-                    let ends = self.engine.ends(id, running, ran_ns);
+                    let ends = engine.ends(id, running, ran_ns);
                     ends.map(|yes| if yes { ran_ns } else { NEVER })
                 }
             };
@@ -558,7 +610,7 @@ impl<E: Engine> Machine<E> {
             }
             if ends_ns == self.now {
                 if i == 0 {
-                    self.calm[server] = self.engine.calm(self.calm[server]);
+                    self.calm[server] = engine.calm(self.calm[server]);
                 }
                 self.end_at(server, ends_ns, i > 0);
                 return Ok(());
@@ -595,7 +647,9 @@ impl<E: Engine> Machine<E> {
                 continue;
             }
             let (before, yields) = std::mem::take(&mut self.ended[server]);
-            let Some(chosen) = self.choose(server, before, yields)? else {
+            let domain = self.domain[server];
+            let before = before.filter(|&thread| self.threads[thread].domain == domain);
+            let Some(chosen) = self.choose(server, domain, before, yields)? else {
                 continue;
             };
             any = true;
@@ -603,15 +657,16 @@ impl<E: Engine> Machine<E> {
                 Some(before) if !yields && self.takes_over(server, before, chosen)? => before,
                 _ => chosen,
             };
-            let (id, class) = (self.threads[thread].id, self.threads[thread].class);
+            let id = self.threads[thread].id;
             self.unqueue(thread);
             let failed = || refused(self.now, "taking a thread into service");
-            self.engine.take(id).map_err(failed())?;
+            let engine = &mut self.engines[self.domain[server]];
+            engine.take(id).map_err(failed())?;
             let quantum_ns = match self.quantum_ns {
                 Some(fixed) => fixed,
-                None => self.engine.quantum(id).map_err(failed())?,
+                None => engine.quantum(id).map_err(failed())?,
             };
-            self.engine.serve(id, quantum_ns).map_err(failed())?;
+            engine.serve(id, quantum_ns).map_err(failed())?;
             self.tokens += 1;
             self.threads[thread].state = State::Served { server };
             self.threads[thread].server = server;
@@ -621,12 +676,12 @@ impl<E: Engine> Machine<E> {
                 due_ns: self.now.saturating_add(quantum_ns),
                 preempted: false,
                 yields: false,
-                start_tag: self.start_tag(class),
+                start_tag: self.start_tag(thread),
                 token: self.tokens,
             });
             self.plan_end(server);
         }
-        Ok(any)
+        Ok(any || self.steal()?)
     }
 
     /// The quantum of thread `before` is over, and its server has chosen another. Does `before` go
@@ -640,8 +695,9 @@ impl<E: Engine> Machine<E> {
         let leaf = self.leaf(leaf);
         // A turn is one of core/cpu/quantum.h.
         let turns = self.quantum_ns.is_none();
-        if turns && self.first(self.leaf(self.threads[before].class), on) == Some(before) {
-            let goes_on = self.engine.goes_on(id, leaf);
+        let own = self.leaf(self.threads[before].class);
+        if turns && self.first(self.domain[on], own, on) == Some(before) {
+            let goes_on = self.engines[self.domain[on]].goes_on(id, leaf);
             if goes_on.map_err(refused(self.now, "comparing classes"))? {
                 return Ok(true);
             }
@@ -650,12 +706,15 @@ impl<E: Engine> Machine<E> {
             let Some(s) = &self.servers[server] else {
                 continue;
             };
+            if self.domain[server] != self.domain[on] {
+                continue;
+            }
             let ran_ns = self.now - s.since_ns;
             if ran_ns == 0 || s.due_ns <= self.now {
                 continue;
             }
             let running = self.threads[s.thread].id;
-            let outranks = self.engine.outranks(id, leaf, running, ran_ns);
+            let outranks = self.engines[self.domain[on]].outranks(id, leaf, running, ran_ns);
             if outranks.map_err(refused(self.now, "comparing threads"))? {
                 self.end_at(server, self.now, true);
                 return Ok(true);
@@ -673,74 +732,6 @@ impl<E: Engine> Machine<E> {
         self.plan_end(server);
     }
 
-    /// The thread that the server is to serve: leaves with none for it are passed over. Of a
-    /// leaf it prefers one that it served last, if that is near the first, but for the one
-    /// `before`, whose quantum is over, and where a quantum was cut short.
-    fn choose(
-        &mut self,
-        server: usize,
-        before: Option<usize>,
-        cut: bool,
-    ) -> Result<Option<usize>, SimError> {
-        let failed = || refused(self.now, "passing over a class");
-        let (mut thread, mut passed) = (None, None);
-        while let Some(leaf) = self.engine.schedule() {
-            thread = self.first(leaf, server);
-            if thread != before && !cut && self.servers.len() > 1 && self.quantum_ns.is_none() {
-                thread = self.near(leaf, server, before, thread)?.or(thread);
-            }
-            if thread.is_some() {
-                break;
-            }
-            passed = self.engine.pass(leaf, passed).map_err(failed())?;
-        }
-        while let Some(first) = passed {
-            passed = self.engine.restore(first).map_err(failed())?;
-        }
-        Ok(thread)
-    }
-
-    fn may(&self, thread: usize, server: usize) -> bool {
-        let on = &self.threads[thread].spec.on;
-        on.as_ref().is_none_or(|on| on.contains(&(server as u32)))
-    }
-
-    /// Of the threads that wait in the leaf and may use the server, the one with the least key.
-    fn first(&self, leaf: NodeId, server: usize) -> Option<usize> {
-        let mut best: Option<&(usize, E::Key, usize)> = None;
-        for q in &self.queue {
-            let eligible = self.classes[q.0].id == Some(leaf) && self.may(q.2, server);
-            if eligible && best.is_none_or(|b| E::before(q.1, b.1)) {
-                best = Some(q);
-            }
-        }
-        best.map(|q| q.2)
-    }
-
-    /// The first of the leaf's threads that the server served last, and its key is not greater
-    /// than the first one's by more than what is near.
-    fn near(
-        &self,
-        leaf: NodeId,
-        server: usize,
-        before: Option<usize>,
-        first: Option<usize>,
-    ) -> Result<Option<usize>, SimError> {
-        let near = self.engine.near(leaf);
-        let near = near.map_err(refused(self.now, "comparing threads"))?;
-        let key = |thread: usize| E::key_bits(self.engine.key(self.threads[thread].id));
-        let Some(least) = first.map(key) else {
-            return Ok(None);
-        };
-        let last_here = self.queue.iter().map(|q| q.2).filter(|&thread| {
-            let th = &self.threads[thread];
-            let here = th.server == server && self.may(thread, server);
-            here && self.leaf(th.class) == leaf && Some(thread) != before
-        });
-        let found = last_here.filter(|&thread| key(thread).wrapping_sub(least) <= near);
-        Ok(found.min_by_key(|&thread| key(thread).wrapping_sub(least)))
-    }
-
     /// The service ends: charges it. `stopped`: the thread is not to go on.
     fn end_service(&mut self, server: usize, stopped: Option<Change>) -> Result<(), SimError> {
         let s = self.servers[server]
@@ -750,7 +741,9 @@ impl<E: Engine> Machine<E> {
         let id = self.threads[thread].id;
         let failed = |m: &Self| refused(m.now, format!("ending service of {}", m.names[thread]));
         if ran_ns > 0 || self.servers.len() > 1 {
-            self.engine.charge(id, ran_ns).map_err(failed(self))?;
+            self.engines[self.domain[server]]
+                .charge(id, ran_ns)
+                .map_err(failed(self))?;
         }
         let th = &mut self.threads[thread];
         th.left_ns = th
@@ -766,6 +759,9 @@ impl<E: Engine> Machine<E> {
             None if s.preempted => Change::Preempted,
             None => Change::Expired,
         };
+        if let Some(books) = &mut self.ledger {
+            books.served(self.domain[server], self.threads[thread].class, ran_ns);
+        }
         if ran_ns > 0 {
             self.serviced(&s, server, change);
         }
@@ -782,7 +778,9 @@ impl<E: Engine> Machine<E> {
             return self.wait(thread);
         }
         self.ended[server] = (None, s.yields);
-        self.engine.depart(id).map_err(failed(self))?;
+        self.engines[self.domain[server]]
+            .depart(id)
+            .map_err(failed(self))?;
         self.asleep(thread);
         match next {
             None => self.exit(thread),
@@ -821,6 +819,7 @@ impl<E: Engine> Machine<E> {
 
     /// The thread is no longer runnable.
     fn asleep(&mut self, thread: usize) {
+        self.departed(thread);
         self.threads[thread].state = State::Asleep;
         let stay = self.stay(thread, self.threads[thread].runnable_since);
         self.runnable.extend(stay);
@@ -840,8 +839,8 @@ impl<E: Engine> Machine<E> {
 
     pub(super) fn exit(&mut self, thread: usize) -> Result<(), SimError> {
         let what = format!("exit of thread {}", self.names[thread]);
-        self.engine
-            .leave(self.threads[thread].id)
+        let id = self.threads[thread].id;
+        self.each(|engine| engine.leave(id))
             .map_err(refused(self.now, what))?;
         self.threads[thread].state = State::Gone;
         self.threads[thread].willing = false;
@@ -856,8 +855,9 @@ impl<E: Engine> Machine<E> {
             State::Waiting => {
                 self.unwait(thread)?;
                 let what = format!("stopping thread {}", self.names[thread]);
-                self.engine
-                    .depart(self.threads[thread].id)
+                let th = &self.threads[thread];
+                self.engines[th.domain]
+                    .depart(th.id)
                     .map_err(refused(self.now, what))?;
                 self.record(Change::Leave, thread)?;
                 self.asleep(thread);
@@ -891,7 +891,7 @@ impl<E: Engine> Machine<E> {
         self.sim.misses = self
             .threads
             .iter()
-            .map(|t| self.engine.misses(t.id))
+            .map(|t| self.engines.iter().map(|e| e.misses(t.id)).sum())
             .collect();
         self.sim.threads = std::mem::take(&mut self.names);
         let own_node = self.thread_nodes();

@@ -5,11 +5,15 @@
 //! waiting threads, lets time pass and asks an [`Engine`] for every decision.
 //! [`run`] simulates a [`Workload`], [`simulate`] a workload file.
 
+mod domains;
+mod due;
 mod events;
 mod machine;
 mod output;
+mod queue;
 mod workload;
 
+pub use due::{due, Due};
 pub use machine::{Change, Record, Simulation};
 pub use output::{simulate, Request, Summary, SummaryRow};
 pub use workload::{Class, Event, Ns, Span, Svr4, Thread, Workload};

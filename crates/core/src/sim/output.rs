@@ -38,11 +38,17 @@ pub struct Summary {
     pub servers: u32,
     /// Service given by all of them.
     pub served_ns: u64,
+    /// Domains of servers, each with a tree of its own.
+    pub domains: u32,
+    /// Threads that the ledger moved to another domain.
+    pub moved: u64,
+    /// Threads that idle servers took from another domain.
+    pub stolen: u64,
     /// By class, in the order of creation, the root first.
     pub classes: Vec<SummaryRow>,
     /// By thread.
     pub threads: Vec<SummaryRow>,
-    /// The bounds of SFQ on this trace.
+    /// The bounds of SFQ on this trace; none with several domains, for they are those of one tree.
     pub bounds: Report,
 }
 
@@ -103,9 +109,15 @@ impl Simulation {
             duration_ns: self.trace.end_ns,
             servers: self.trace.servers,
             served_ns,
+            domains: self.domains,
+            moved: self.moved,
+            stolen: self.stolen,
             classes,
             threads,
-            bounds: bounds::check(&self.trace, &bounds::Options::default()),
+            bounds: match self.domains {
+                1 => bounds::check(&self.trace, &bounds::Options::default()),
+                _ => Report::default(),
+            },
         }
     }
 

@@ -138,6 +138,10 @@ pub struct Workload {
     /// Processors, 1 to 512.
     #[serde(default = "one")]
     pub servers: u32,
+    /// Domains that the processors are divided into, evenly, each with a tree of its own; the
+    /// ledger (core/cpu/ledger.h) keeps the whole exact. Up to 64, and no more than processors.
+    #[serde(default = "one")]
+    pub domains: u32,
     /// A fixed quantum; without it quanta are those of core/cpu/quantum.h.
     pub quantum: Option<Ns>,
     /// Whether a thread that wakes may end a quantum. Default: unless quanta are fixed.
@@ -316,6 +320,10 @@ impl Workload {
         let refuse = |what: String| Err(SimError::Invalid(what));
         if !(1..=512).contains(&self.servers) {
             return refuse(format!("servers = {} is not 1 to 512", self.servers));
+        }
+        if !(1..=self.servers.min(crate::ledger::DOMAINS_MAX)).contains(&self.domains) {
+            let most = self.servers.min(crate::ledger::DOMAINS_MAX);
+            return refuse(format!("domains = {} is not 1 to {most}", self.domains));
         }
         if self.duration.0 == 0 || self.quantum == Some(Ns(0)) {
             return refuse("duration and quantum must be longer than nothing".into());

@@ -38,6 +38,12 @@ impl Engine for Pair {
     fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
         both!(self.set_weight(n, weight))
     }
+    fn another(&self) -> Pair {
+        Pair::default()
+    }
+    fn weigh(&mut self, n: NodeId, weight: u32) -> Result<()> {
+        both!(self.weigh(n, weight))
+    }
     fn set_idle(&mut self, n: NodeId, idle: bool, weight: u32) -> Result<()> {
         both!(self.set_idle(n, idle, weight))
     }

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ledger.h - many processors: several trees, one division
+ *
+ * One tree under one lock serves some processors, not hundreds. So processors that share a
+ * cache form a domain, with a tree of its own. Left to themselves such trees would divide each
+ * domain by the weights among whoever happens to be there, and err by half. The ledger keeps
+ * the whole exact. The hierarchy is here; a domain's tree holds the leaves alone, and their
+ * weights are what they are to get there. Every LEDGER_PERIOD_NS the ledger
+ *
+ *   1. reads of each leaf, in each domain, how many threads are runnable, for how long they
+ *      were, and what they were served (ledger_see);
+ *   2. finds what each leaf was entitled to of all processors (readjust.h, level by level),
+ *      and adds entitlement minus service to what it is owed (ledger_owe);
+ *   3. spreads over the domains what each leaf is to get from now on: its entitlement and
+ *      what it is owed, in proportion to its threads, but of no domain more than it has and
+ *      for no thread more than a processor (ledger_fit);
+ *   4. makes that the weights in the domains (ledger_share);
+ *   5. says which threads are to move, where a leaf cannot get all of it where its threads
+ *      are (ledger_move).
+ *
+ * Between two runs a domain divides exactly by those weights; what comes out otherwise, as
+ * when a leaf sleeps, is made up for later. Step 3 is iterative proportional fitting: rows are
+ * leaves, columns domains.
+ *
+ *   two domains of 1 processor, leaves x and y of equal weight; x has 2 threads in A, y has
+ *   1 in A and 1 in B. Each is entitled to 1 processor.
+ *       by threads       A   B        fitted   A   B
+ *            x           1   0          x      1   0
+ *            y          .5  .5          y      0   1
+ *
+ * A leaf that is entitled to all that it can use is full. It is owed nothing: what it leaves,
+ * while it sleeps or a moment before it is served, is its siblings'.
+ *
+ * The caller serialises calls, owns the memory, and counts the time. Amounts are in
+ * 1/LEDGER_CPU of a processor.
+ */
+#ifndef QLINUX_CORE_LEDGER_H
+#define QLINUX_CORE_LEDGER_H
+
+#include "../tree/hsfq.h"
+#include "../tree/readjust.h"
+
+enum {
+	LEDGER_CPU = 1 << 16,
+	LEDGER_DOMAINS = 64, /* of 16 processors: 1,024 */
+	LEDGER_ROUNDS = 6,   /* of fitting: nothing is gained by more */
+	LEDGER_SPARE = 4,    /* a quarter: more than quanta are late */
+	LEDGER_USUAL = 7,    /* of late: 2^7 runs, a quarter of a second */
+	LEDGER_ASLEEP = 64,  /* leaves with nothing runnable that are looked at in one run */
+	LEDGER_MOVES = 8,    /* less than this part of a processor moves nobody */
+};
+
+/* So often the ledger is drawn up. */
+#define LEDGER_PERIOD_NS 2000000ULL
+/* What a leaf is owed is made up for within about this time: several turns, for a turn
+ * that has not come yet is nothing that is owed. */
+#define LEDGER_SETTLE_NS 32000000LL
+/* The most that is owed, for each processor that the leaf is usually entitled to, either way. */
+#define LEDGER_OWED_NS 64000000LL
+/* Longest time between two runs that is accounted for. */
+#define LEDGER_LATE_NS (1ULL << 30)
+
+/* A leaf in a domain. */
+struct ledger_cell {
+	u64 served_ns;   /* so far */
+	u64 runnable_ns; /* so long its threads were runnable so far, all together */
+	u32 runnable;    /* threads that are now */
+	u32 share;       /* what it is to get there: its weight */
+};
+
+struct ledger_node {
+	u64 could;     /* what it could use between the last two runs, */
+	u64 got_ns;    /* what it was served, */
+	u64 share;     /* and what it was entitled to */
+	u64 due;       /* the same if it could use any amount: λ w */
+	u64 theta;     /* what it counts for in its parent's division */
+	u64 usual;     /* what it was entitled to of late, 2^LEDGER_USUAL times */
+	u64 want;      /* what it is to get */
+	s64 owed_ns;   /* what it was entitled to minus what it was served */
+	s64 missed_ns; /* what was due to it and it could not use */
+	u32 full;      /* 1: it is entitled to all that it can use */
+	u32 weight;    /* among its siblings; 0: there is no such node */
+	u32 weights;   /* of its active children */
+	u32 parent;
+	u32 depth;   /* root: 0 */
+	u32 leaf;    /* 1: it is one */
+	u32 active;  /* 1: a thread below it is runnable, or was between the last two runs */
+	u32 child;   /* its first active child */
+	u32 sibling; /* the parent's next active child */
+	u32 level;   /* the next active node of the same depth */
+	/* of a leaf */
+	u32 next;        /* the next active leaf */
+	u32 runnable;    /* threads in all domains, now */
+	u64 served_ns;   /* in all domains, up to the last run */
+	u64 runnable_ns; /* likewise */
+	u64 rate;        /* what each of its threads is to get */
+	u64 gets;        /* of what it is to get, what it can get where its threads are */
+};
+
+typedef struct ledger_cell CORE_MEM ledger_cell_t;
+typedef struct ledger_node CORE_MEM ledger_node_t;
+
+struct ledger {
+	u32 domains;
+	u32 unused;                    /* nodes from here on were never used */
+	u32 servers;                   /* in all domains */
+	u32 asleep;                    /* the next leaf with nothing runnable that is looked at */
+	u32 leaves;                    /* the first active leaf */
+	u32 mover;                     /* the next that may have to move a thread */
+	u32 level[HSFQ_DEPTH_MAX + 2]; /* the first active node of each depth */
+	u32 of[LEDGER_DOMAINS];        /* servers, by domain */
+	u64 column[LEDGER_DOMAINS];    /* what leaves are to get of it */
+	struct ledger_node node[HSFQ_NODES];
+	struct readjust child[HSFQ_NODES];
+	ledger_cell_t *cell; /* domains of each node, node after node */
+};
+
+typedef struct ledger CORE_MEM ledger_t;
+
+/* One thread of the leaf is to move. */
+struct ledger_move {
+	u32 leaf; /* HSFQ_NIL: nobody has to */
+	u32 from, to;
+};
+
+CORE_FN ledger_cell_t *ledger_cell(ledger_t *l, u32 n, u32 domain)
+{
+	return &l->cell[n * l->domains + domain];
+}
+
+/* ---- what the hierarchy looks like -------------------------------------- */
+
+/* The memory is zero, `cell` is set. */
+CORE_FN void ledger_init(ledger_t *l, u32 domains)
+{
+	l->domains = domains;
+	l->unused = HSFQ_ROOT + 1;
+	l->asleep = HSFQ_ROOT;
+	l->node[HSFQ_ROOT].weight = 1;
+}
+
+CORE_FN void ledger_set_servers(ledger_t *l, u32 domain, u32 servers)
+{
+	l->servers += servers - l->of[domain];
+	l->of[domain] = servers;
+}
+
+/* A leaf with nothing runnable: its weight everywhere is what a thread that wakes would be
+ * entitled to. */
+CORE_FN void ledger_expect(ledger_t *l, u32 leaf)
+{
+	u64 share = LEDGER_CPU;
+	u32 n = leaf, d;
+
+	while (n > HSFQ_ROOT && !l->node[n].active && CORE_MORE) {
+		ledger_node_t *h = &l->node[n], *p = &l->node[h->parent];
+
+		share = share * h->weight / (h->weight + (p->active ? p->weights : 0));
+		n = h->parent;
+	}
+	share = share * (n == HSFQ_ROOT ? (u64)l->servers * LEDGER_CPU : l->node[n].share);
+	share /= LEDGER_CPU;
+	if (share > LEDGER_CPU)
+		share = LEDGER_CPU;
+	for (d = 0; d < l->domains && CORE_MORE; d++)
+		ledger_cell(l, leaf, d)->share = share;
+}
+
+/* The node, new, has this weight. A leaf's number is that in the trees. */
+CORE_FN void ledger_mknod(ledger_t *l, u32 n, u32 parent, u32 weight, bool leaf)
+{
+	struct ledger_cell no_cell = {};
+	struct ledger_node fresh = {};
+	u32 d;
+
+	fresh.weight = weight;
+	fresh.parent = parent;
+	fresh.depth = l->node[parent].depth + 1;
+	fresh.leaf = leaf;
+	l->node[n] = fresh;
+	if (n >= l->unused)
+		l->unused = n + 1;
+	for (d = 0; d < l->domains && CORE_MORE; d++)
+		*ledger_cell(l, n, d) = no_cell;
+	if (leaf)
+		ledger_expect(l, n);
+}
+
+CORE_FN void ledger_rmnod(ledger_t *l, u32 n)
+{
+	l->node[n].weight = 0;
+}
+
+CORE_FN void ledger_set_weight(ledger_t *l, u32 n, u32 weight)
+{
+	l->node[n].weight = weight;
+}
+
+/* ---- step 1: what there was --------------------------------------------- */
+
+/* So many threads of the leaf are runnable in the domain now. Since it is there they were so
+ * for so long, all together, and it was served so much. */
+CORE_FN void ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u64 runnable_ns,
+			u64 served_ns)
+{
+	ledger_cell_t *c = ledger_cell(l, leaf, domain);
+
+	c->runnable = runnable;
+	c->runnable_ns = runnable_ns;
+	c->served_ns = served_ns;
+}
+
+/* A leaf, in all domains: what it was served since the last run, and what it could use. */
+CORE_FN void ledger_read(ledger_t *l, u32 n, u64 elapsed_ns)
+{
+	ledger_node_t *h = &l->node[n];
+	u64 served_ns = 0, runnable_ns = 0;
+	u32 d;
+
+	h->runnable = 0;
+	for (d = 0; d < l->domains && CORE_MORE; d++) {
+		ledger_cell_t *c = ledger_cell(l, n, d);
+
+		h->runnable += c->runnable;
+		served_ns += c->served_ns;
+		runnable_ns += c->runnable_ns;
+	}
+	h->got_ns = served_ns - h->served_ns;
+	h->could = (runnable_ns - h->runnable_ns) * LEDGER_CPU / elapsed_ns;
+	if (!h->could)
+		h->could = (u64)h->runnable * LEDGER_CPU; /* they woke this moment */
+	h->served_ns = served_ns;
+	h->runnable_ns = runnable_ns;
+}
+
+/* The active node is listed with those of its depth; it has no children yet. */
+CORE_FN void ledger_activate(ledger_t *l, u32 n)
+{
+	ledger_node_t *h = &l->node[n];
+
+	h->active = 1;
+	h->child = HSFQ_NIL;
+	h->weights = 0;
+	h->level = l->level[h->depth];
+	l->level[h->depth] = n;
+	if (!h->leaf)
+		h->could = h->got_ns = 0;
+}
+
+/* Who is active, and below whom: sums from the leaves upwards. */
+CORE_FN void ledger_gather(ledger_t *l, u64 elapsed_ns)
+{
+	u64 capacity = (u64)l->servers * LEDGER_CPU;
+	u32 n, depth;
+
+	l->leaves = HSFQ_NIL;
+	for (depth = 0; depth <= HSFQ_DEPTH_MAX && CORE_MORE; depth++)
+		l->level[depth] = HSFQ_NIL;
+	for (n = HSFQ_ROOT; n < l->unused && CORE_MORE; n++) {
+		ledger_node_t *h = &l->node[n];
+
+		h->active = 0;
+		if (!h->weight || !h->leaf)
+			continue;
+		ledger_read(l, n, elapsed_ns);
+		if (!h->could)
+			continue;
+		ledger_activate(l, n);
+		h->next = l->leaves;
+		l->leaves = n;
+	}
+	for (depth = HSFQ_DEPTH_MAX; depth && CORE_MORE; depth--)
+		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level) {
+			ledger_node_t *h = &l->node[n], *p = &l->node[h->parent];
+
+			if (!p->active)
+				ledger_activate(l, h->parent);
+			if (h->could > capacity)
+				h->could = capacity;
+			h->sibling = p->child;
+			p->child = n;
+			p->weights += h->weight;
+			p->could += h->could;
+			p->got_ns += h->got_ns;
+		}
+}
+
+/* ---- step 2: what each was entitled to ---------------------------------- */
+
+/* part / all of this time, which may be long. */
+CORE_FN s64 ledger_part(u64 part, u64 all, s64 time_ns)
+{
+	u64 length_ns = time_ns < 0 ? -time_ns : time_ns;
+	u32 shift = length_ns >> 32 ? 16 : 0;
+	s64 some_ns = (part * (length_ns >> shift) / all) << shift;
+
+	return time_ns < 0 ? -some_ns : some_ns;
+}
+
+/* Divides this amount among the node's active children: after those that are full. */
+CORE_FN void ledger_divide(ledger_t *l, u32 n, u64 amount)
+{
+	u64 taken = 0;
+	u32 count = 0, m;
+
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
+		if (l->node[m].full)
+			taken += l->node[m].theta;
+	for (m = l->node[n].child; m && count < HSFQ_NODES && CORE_MORE; m = l->node[m].sibling) {
+		ledger_node_t *h = &l->node[m];
+
+		h->share = h->theta;
+		if (h->full && taken > amount)
+			h->share = h->theta * amount / taken;
+		if (h->full)
+			continue;
+		l->child[count].theta = h->theta;
+		l->child[count].weight = h->weight;
+		count++;
+	}
+	readjust(l->child, count, taken < amount ? amount - taken : 0);
+	count = 0;
+	for (m = l->node[n].child; m && count < HSFQ_NODES && CORE_MORE; m = l->node[m].sibling)
+		if (!l->node[m].full)
+			l->node[m].share = l->child[count++].share;
+}
+
+/* What would be due to each of the node's children if it could use any amount. */
+CORE_FN void ledger_find_due(ledger_t *l, u32 n)
+{
+	u64 share = 0, weight = 1;
+	u32 m;
+
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
+		ledger_node_t *h = &l->node[m];
+
+		if (h->share * weight > share * h->weight) {
+			share = h->share;
+			weight = h->weight;
+		}
+	}
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
+		ledger_node_t *h = &l->node[m];
+
+		h->due = share * h->weight / weight;
+		if (l->node[n].share >= l->node[n].could)
+			h->due += h->could; /* there is more than all can use */
+	}
+}
+
+/*
+ * Is the node full? One that could not use what was due to it is so for some time on, if it
+ * is entitled to less for a moment: until it has made up for what it missed. It used what it
+ * could, and what it left goes to its siblings.
+ */
+CORE_FN void ledger_find_full(ledger_node_t *h, u64 elapsed_ns)
+{
+	u64 used = h->got_ns * LEDGER_CPU / elapsed_ns;
+	s64 most_ns = LEDGER_OWED_NS * (s64)h->could / LEDGER_CPU;
+	bool capped = h->share >= h->could;
+
+	if (capped || h->missed_ns)
+		h->missed_ns += ledger_part(h->due, LEDGER_CPU, elapsed_ns) - (s64)h->got_ns;
+	if (h->missed_ns > most_ns)
+		h->missed_ns = most_ns;
+	if (h->missed_ns < 0)
+		h->missed_ns = 0;
+	h->full = capped || h->missed_ns;
+	h->theta = h->full && used < h->could ? used : h->could;
+}
+
+/* What the node's children were entitled to, of what was left to them that are not full, and
+ * what each of them is owed therefore: in all, nothing. */
+CORE_FN void ledger_owe(ledger_t *l, u32 n, u64 elapsed_ns)
+{
+	u64 shares = 1;
+	s64 due_ns = 0;
+	u32 m;
+
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
+		ledger_node_t *h = &l->node[m];
+
+		if (h->full && h->owed_ns < 0) /* it pays back */
+			h->owed_ns +=
+				ledger_part(h->could, LEDGER_CPU, elapsed_ns) - (s64)h->got_ns;
+		if (h->full && h->owed_ns > 0)
+			h->owed_ns = 0;
+		due_ns -= h->owed_ns;
+		if (h->full)
+			continue;
+		shares += h->share;
+		due_ns += h->got_ns;
+	}
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
+		ledger_node_t *h = &l->node[m];
+		s64 most_ns;
+
+		h->usual += ((s64)(h->share << LEDGER_USUAL) - (s64)h->usual) >> LEDGER_USUAL;
+		most_ns = LEDGER_OWED_NS * (s64)(h->usual >> LEDGER_USUAL) / LEDGER_CPU;
+		if (!h->full)
+			h->owed_ns += ledger_part(h->share, shares, due_ns) - (s64)h->got_ns;
+		if (h->owed_ns > most_ns)
+			h->owed_ns = most_ns;
+		if (h->owed_ns < -most_ns)
+			h->owed_ns = -most_ns;
+	}
+}
+
+/* What the node's children are to get from now on, of what it is to get. */
+CORE_FN void ledger_plan(ledger_t *l, u32 n)
+{
+	u32 m;
+
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
+		if (l->node[m].full)
+			l->node[m].theta = l->node[m].could;
+	ledger_divide(l, n, l->node[n].want);
+	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
+		ledger_node_t *h = &l->node[m];
+		s64 want = h->share + h->owed_ns * LEDGER_CPU / LEDGER_SETTLE_NS;
+
+		if (want > (s64)h->could)
+			want = h->could;
+		h->want = want > 0 ? want : 0;
+		if (!h->leaf)
+			continue;
+		h->rate = h->want * LEDGER_CPU / h->could;
+		h->want = h->rate * h->runnable;
+	}
+}
+
+/* From the root downwards, all of that. */
+CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
+{
+	ledger_node_t *root = &l->node[HSFQ_ROOT];
+	u64 capacity = (u64)l->servers * LEDGER_CPU;
+	u32 depth, n, m;
+
+	root->share = root->could < capacity ? root->could : capacity;
+	root->want = root->share;
+	for (depth = 0; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
+		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level) {
+			if (l->node[n].leaf)
+				continue;
+			for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
+				l->node[m].full = 0;
+				l->node[m].theta = l->node[m].could;
+			}
+			ledger_divide(l, n, l->node[n].share);
+			ledger_find_due(l, n);
+			for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
+				ledger_find_full(&l->node[m], elapsed_ns);
+			ledger_divide(l, n, l->node[n].share);
+			ledger_owe(l, n, elapsed_ns);
+		}
+	for (depth = 0; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
+		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level)
+			if (!l->node[n].leaf)
+				ledger_plan(l, n);
+}
+
+/* ---- step 3: where it is to be served ----------------------------------- */
+
+/* What leaves get of the domain, those that are full or the others. */
+CORE_FN u64 ledger_column(ledger_t *l, u32 domain, u32 full)
+{
+	u64 sum = 0;
+	u32 n;
+
+	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next)
+		if (l->node[n].full == full)
+			sum += ledger_cell(l, n, domain)->share;
+	return sum;
+}
+
+/* They get no more than this together. Returns what they get. */
+CORE_FN u64 ledger_squeeze(ledger_t *l, u32 domain, u32 full, u64 most)
+{
+	u64 sum = ledger_column(l, domain, full);
+	u32 n;
+
+	if (sum <= most)
+		return sum;
+	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next) {
+		ledger_cell_t *c = ledger_cell(l, n, domain);
+
+		if (l->node[n].full == full)
+			c->share = c->share * most / sum;
+	}
+	return most;
+}
+
+/* No domain gives more than it has. Those that are full come first, for the others can get
+ * elsewhere what they do not get here. */
+CORE_FN void ledger_fit_columns(ledger_t *l)
+{
+	u32 d;
+
+	for (d = 0; d < l->domains && CORE_MORE; d++) {
+		u64 most = (u64)l->of[d] * LEDGER_CPU, full = ledger_squeeze(l, d, 1, most);
+
+		l->column[d] = full + ledger_squeeze(l, d, 0, most - full);
+	}
+}
+
+/* Each leaf gets what it is to get, and each of its threads no more than a processor. */
+CORE_FN void ledger_fit_rows(ledger_t *l)
+{
+	u32 n, d;
+
+	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next) {
+		u64 sum = 0;
+
+		for (d = 0; d < l->domains && CORE_MORE; d++)
+			sum += ledger_cell(l, n, d)->share;
+		for (d = 0; sum && d < l->domains && CORE_MORE; d++) {
+			ledger_cell_t *c = ledger_cell(l, n, d);
+			u64 share = c->share * l->node[n].want / sum;
+			u64 most = (u64)c->runnable * LEDGER_CPU;
+
+			c->share = share < most ? share : most;
+		}
+	}
+}
+
+CORE_FN void ledger_fit(ledger_t *l)
+{
+	u32 round, n, d;
+
+	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next)
+		for (d = 0; d < l->domains && CORE_MORE; d++) {
+			ledger_cell_t *c = ledger_cell(l, n, d);
+
+			c->share = l->node[n].rate * c->runnable;
+		}
+	for (round = 0; round < LEDGER_ROUNDS && CORE_MORE; round++) {
+		ledger_fit_columns(l);
+		ledger_fit_rows(l);
+	}
+	ledger_fit_columns(l);
+	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next) {
+		ledger_node_t *h = &l->node[n];
+
+		h->gets = 0;
+		for (d = 0; d < l->domains && CORE_MORE; d++) {
+			ledger_cell_t *c = ledger_cell(l, n, d);
+
+			h->gets += c->share;
+			if (!c->runnable)
+				c->share = h->rate; /* of a thread that wakes there */
+		}
+	}
+}
+
+/* All has been seen, so much time after the last run. */
+CORE_FN void ledger_settle(ledger_t *l, u64 elapsed_ns)
+{
+	u32 n, i;
+
+	ledger_gather(l, elapsed_ns);
+	ledger_entitle(l, elapsed_ns);
+	ledger_fit(l);
+	l->mover = l->leaves;
+	for (i = 0; i < LEDGER_ASLEEP && i < l->unused && CORE_MORE; i++) {
+		if (++l->asleep >= l->unused)
+			l->asleep = HSFQ_ROOT + 1;
+		n = l->asleep;
+		if (n < l->unused && l->node[n].weight && l->node[n].leaf && !l->node[n].active)
+			ledger_expect(l, n);
+	}
+}
+
+/* ---- steps 4 and 5: weights, and threads that move ---------------------- */
+
+/* Weight of the leaf in the domain's tree. One that is full has a little more: it takes that
+ * from nobody, and could not make up for what it loses. */
+CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
+{
+	u32 share = ledger_cell(l, leaf, domain)->share;
+
+	if (l->node[leaf].full)
+		share += share / LEDGER_SPARE;
+	return share ? share : 1;
+}
+
+/*
+ * The next leaf that gets less than it is to get, since its threads are where more is
+ * wanted than there is: one of them moves from the domain where they get least to the one
+ * that has most left. Once a leaf and run; the next run sees whether that was enough.
+ */
+CORE_FN struct ledger_move ledger_move(ledger_t *l)
+{
+	struct ledger_move none = {};
+	u32 n, d;
+
+	for (n = l->mover; n && CORE_MORE; n = l->node[n].next) {
+		ledger_node_t *h = &l->node[n];
+		struct ledger_move move = {.leaf = n};
+		u64 least = ~0ULL, most = 0;
+
+		if (h->gets + LEDGER_CPU / LEDGER_MOVES > h->want)
+			continue;
+		for (d = 0; d < l->domains && CORE_MORE; d++) {
+			ledger_cell_t *c = ledger_cell(l, n, d);
+			u64 left = (u64)l->of[d] * LEDGER_CPU - l->column[d];
+
+			if (c->runnable && c->share / c->runnable < least) {
+				least = c->share / c->runnable;
+				move.from = d;
+			}
+			if (left > most) {
+				most = left;
+				move.to = d;
+			}
+		}
+		if (most < LEDGER_CPU / LEDGER_MOVES || move.from == move.to)
+			continue;
+		l->column[move.to] += h->rate < most ? h->rate : most;
+		l->mover = h->next;
+		return move;
+	}
+	l->mover = HSFQ_NIL;
+	return none;
+}
+
+#endif
