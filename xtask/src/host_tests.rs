@@ -84,12 +84,14 @@ fn reasons(text: &str) -> Vec<&str> {
 }
 
 /// Runs one script.
-pub fn run(script: &Script, tally: &Tally) -> Result<()> {
+pub fn run(script: &Script, long: bool, tally: &Tally) -> Result<()> {
     let start = Instant::now();
+    let word = long.then_some("long");
     let (success, text) = run_logged(
         command("timeout")
             .args(["-k", "5", &script.timeout.to_string()])
-            .arg(&script.path),
+            .arg(&script.path)
+            .args(word),
         &script.name,
     )?;
     let (passed, failed) = tap_counts(&text, success);

@@ -151,7 +151,7 @@ fn run_scripts(host: &[Script], guest: &[Run], options: &Options, tally: &Tally)
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             match (host.get(at), guest.get(at.saturating_sub(host.len()))) {
-                (Some(script), _) => host_tests::run(script, tally)?,
+                (Some(script), _) => host_tests::run(script, options.long, tally)?,
                 (None, Some(run)) => run.run(options.long, tally)?,
                 (None, None) => return Ok(()),
             }

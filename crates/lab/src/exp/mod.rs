@@ -45,6 +45,7 @@ mod qlinux_9b;
 mod shares;
 mod stream;
 mod table4;
+mod wake;
 
 use crate::figure::Figure;
 use crate::machine::{self, Session, Side};
@@ -104,7 +105,13 @@ pub const ALL: &[Experiment] = &[
     shares::EXPERIMENT,
     shares::SEVERAL,
     bounds::EXPERIMENT,
+    bounds::FOUR,
+    bounds::EIGHT,
     latency::EXPERIMENT,
+    wake::EXPERIMENT,
+    wake::TWO,
+    wake::FOUR,
+    wake::EIGHT,
     cyclictest::EXPERIMENT,
     inversion::EXPERIMENT,
     link_shares::EXPERIMENT,
