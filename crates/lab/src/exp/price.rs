@@ -2,7 +2,7 @@
 //! What programs that do nothing but wake each other lose under a scheduler.
 
 use super::qlinux_6b::{page, start_server};
-use super::{Experiment, Lab, Outcome};
+use super::{Experiment, Lab, Outcome, Sides};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::Session;
 use crate::manifest::{Claim, Target};
@@ -19,7 +19,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "Programs that wake each other all the time finish as soon as under the stock kernel.",
     cpus: 1,
     seconds: 60,
-    run: |lab| compare(lab, &EXPERIMENT, &LOADS),
+    run: |lab| {
+        let sides = lab.every_side(|session| measure(lab, session))?;
+        compare(lab, &EXPERIMENT, sides)
+    },
 };
 
 pub const SEVERAL: Experiment = Experiment {
@@ -28,8 +31,11 @@ pub const SEVERAL: Experiment = Experiment {
         "Time that switching programs take on several processors, by that under the stock kernel",
     cpus: 4,
     seconds: 40,
-    // The last one starves threads of scx_flatcg there, which the kernel takes off for that.
-    run: |lab| compare(lab, &SEVERAL, &LOADS[..LOADS.len() - 1]),
+    // Without scx_flatcg: it starves a thread of hackbench there, and the kernel takes it off.
+    run: |lab| {
+        let sides = lab.each_side(|session| measure(lab, session))?;
+        compare(lab, &SEVERAL, sides)
+    },
     ..EXPERIMENT
 };
 
@@ -94,7 +100,7 @@ fn run_once(scene: &Scene, line: &str) -> Result<Took> {
 }
 
 /// The median run of each load, once each has been warm.
-fn measure(lab: &Lab, session: &Session, loads: &[Load]) -> Result<Vec<Took>> {
+fn measure(lab: &Lab, session: &Session) -> Result<Vec<Took>> {
     let mut scene = Scene::new(session)?;
     scene.class_with_leaf(CLASS, 100, "ts")?;
     fs::create_dir(scene.dir().join("www"))?;
@@ -115,15 +121,14 @@ fn measure(lab: &Lab, session: &Session, loads: &[Load]) -> Result<Vec<Took>> {
         ));
         Ok((took, switched))
     };
-    loads.iter().map(one).collect()
+    LOADS.iter().map(one).collect()
 }
 
 fn mean(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
-fn compare(lab: &Lab, experiment: &Experiment, loads: &[Load]) -> Result<Outcome> {
-    let sides = lab.every_side(|session| measure(lab, session, loads))?;
+fn compare(lab: &Lab, experiment: &Experiment, sides: Sides<Vec<Took>>) -> Result<Outcome> {
     let ratios = |found: &Vec<Took>| {
         let of = |stock: &Vec<Took>| {
             found
@@ -138,7 +143,7 @@ fn compare(lab: &Lab, experiment: &Experiment, loads: &[Load]) -> Result<Outcome
     let mut series = Vec::new();
     for (side, found) in sides.iter() {
         let of_stock = ratios(found);
-        for ((load, took), ratio) in loads.iter().zip(found).zip(&of_stock) {
+        for ((load, took), ratio) in LOADS.iter().zip(found).zip(&of_stock) {
             table.push(vec![
                 side.to_string().into(),
                 load.0.into(),
@@ -157,7 +162,7 @@ fn compare(lab: &Lab, experiment: &Experiment, loads: &[Load]) -> Result<Outcome
             bars.collect(),
         ));
     }
-    let each = loads.iter().enumerate().map(|(index, (name, ..))| {
+    let each = LOADS.iter().enumerate().map(|(index, (name, ..))| {
         sides.claim(name, "of stock", Target::AtMost(EACH), |found| {
             ratios(found)[index]
         })
@@ -177,7 +182,7 @@ fn compare(lab: &Lab, experiment: &Experiment, loads: &[Load]) -> Result<Outcome
             caption: format!("{}: {}", experiment.source, experiment.says),
             x: "load".into(),
             y: "time, by that under the stock kernel".into(),
-            shape: Shape::Bars(loads.iter().map(|(_, short, _)| (*short).to_owned()).collect()),
+            shape: Shape::Bars(LOADS.iter().map(|(_, short, _)| (*short).to_owned()).collect()),
             series,
         },
         scale: format!(
