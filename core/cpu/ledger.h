@@ -58,8 +58,6 @@ enum {
 #define LEDGER_SETTLE_NS 32000000LL
 /* The most that is owed, for each processor that the leaf is usually entitled to, either way. */
 #define LEDGER_OWED_NS 64000000LL
-/* Longest time between two runs that is accounted for. */
-#define LEDGER_LATE_NS (1ULL << 30)
 
 /* A leaf in a domain. */
 struct ledger_cell {
