@@ -4,7 +4,7 @@
 use proptest::{collection::vec, prelude::*};
 use qlinux_core::engine::Core;
 use qlinux_core::ledger::{Ledger, Seen, CPU, PERIOD_NS};
-use qlinux_core::sim::{due, run, Simulation, Thread, Workload};
+use qlinux_core::sim::{due, run, Change, Simulation, Thread, Workload};
 use qlinux_core::NodeId;
 use qlinux_properties::cases;
 use rand::{Rng, SeedableRng};
@@ -191,4 +191,44 @@ fn hundreds_of_processors_are_divided_exactly() {
             }
         }
     }
+}
+
+/// Two classes with a thread for each processor, all of which run and sleep for some microseconds.
+fn switching(servers: u32, domains: u32) -> Workload {
+    let mut text = format!(
+        "duration = '20ms'\nservers = {servers}\ndomains = {domains}\nlate = ['0us', '50us']\n"
+    );
+    for (class, weight) in [("a", 100), ("b", 300)] {
+        text += &format!(
+            "[[class]]\npath = '/{class}'\nleaf = 'ts'\nweight = {weight}\n\
+             [[thread]]\nclass = '/{class}'\ncount = {servers}\n\
+             run = ['15us', '35us']\nsleep = ['60us', '90us']\n"
+        );
+    }
+    text.parse().expect("that is a workload")
+}
+
+/// Part of all processors' time that would be spent waiting for locks, at some 20,000 wake-ups a
+/// second and processor.
+fn waits_for_locks(servers: u32, domains: u32) -> f64 {
+    let workload = switching(servers, domains);
+    let sim = run(&workload, Core::new()).unwrap();
+    let woken = sim.records.iter().filter(|r| r.change == Change::Wake);
+    let seconds = f64::from(servers) * workload.duration.0 as f64 / 1e9;
+    let rate = woken.count() as f64 / seconds;
+    assert!((19_000.0..21_000.0).contains(&rate), "{rate} wake-ups");
+    sim.locks.waited_ns as f64 / 1e9 / seconds
+}
+
+#[test]
+fn domains_do_not_wait_for_each_other() {
+    for (servers, domains) in [(16, 1), (64, 4), (256, 16)] {
+        let part = waits_for_locks(servers, domains);
+        assert!(
+            part < 0.02,
+            "{servers} in {domains} wait {part} of their time"
+        );
+    }
+    // One lock has not enough time for all of them.
+    assert!(waits_for_locks(64, 1) > 1.0);
 }

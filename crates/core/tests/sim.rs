@@ -188,6 +188,7 @@ fn workload(servers: std::ops::Range<u32>) -> impl Strategy<Value = Workload> {
                 let preempt = Some(preempt);
                 Workload {
                     domains: 1,
+                    lock: Default::default(),
                     duration,
                     servers,
                     quantum,

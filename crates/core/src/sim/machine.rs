@@ -2,6 +2,7 @@
 //! The simulated machine.
 
 use super::domains::{domain_of, servers_of, Books};
+use super::locks::{LockTimes, Locks};
 use super::queue::Queues;
 use super::workload::{Event, Span, Thread as ThreadSpec, Workload};
 use super::SimError;
@@ -29,6 +30,8 @@ pub struct Simulation {
     pub records: Vec<Record>,
     /// Domains of servers, each with a tree of its own.
     pub domains: u32,
+    /// What their locks would cost.
+    pub locks: LockTimes,
     /// Waiting threads that the ledger moved to another domain.
     pub moved: u64,
     /// Waiting threads that an idle server took from another domain.
@@ -156,6 +159,7 @@ pub(super) struct Machine<E: Engine> {
     /// One a domain of servers.
     pub(super) engines: Vec<E>,
     pub(super) ledger: Option<Books>,
+    pub(super) locks: Locks,
     pub(super) now: u64,
     end_ns: u64,
     pub(super) quantum_ns: Option<u64>,
@@ -177,6 +181,8 @@ pub(super) struct Machine<E: Engine> {
     pub(super) domain: Vec<usize>,
     /// Waiting threads by domain and leaf: key when they began to wait, thread; in that order.
     pub(super) queue: Queues<E::Key>,
+    /// How many threads wait, by domain.
+    pub(super) queued: Vec<usize>,
     tokens: u64,
     runnable: Vec<Stay>,
     waiting: Vec<Stay>,
@@ -220,6 +226,7 @@ impl<E: Engine> Machine<E> {
         };
         let mut machine = Machine {
             engines: (1..workload.domains).map(|_| engine.another()).collect(),
+            locks: Locks::new(workload.lock, workload.domains as usize),
             ledger: (workload.domains > 1).then(|| Books::new(workload)),
             now: 0,
             end_ns: workload.duration.0,
@@ -239,6 +246,7 @@ impl<E: Engine> Machine<E> {
                 .map(|server| domain_of(workload, server))
                 .collect(),
             queue: HashMap::new(),
+            queued: vec![0; workload.domains as usize],
             tokens: 0,
             runnable: Vec::new(),
             waiting: Vec::new(),
@@ -249,6 +257,7 @@ impl<E: Engine> Machine<E> {
                 misses: Vec::new(),
                 records: Vec::new(),
                 domains: workload.domains,
+                locks: LockTimes::default(),
                 moved: 0,
                 stolen: 0,
             },
@@ -530,9 +539,9 @@ impl<E: Engine> Machine<E> {
         }
         let id = th.id;
         let failed = |m: &Self| refused(m.now, format!("waking thread {}", m.names[thread]));
-        self.engines[self.threads[thread].domain]
-            .arrive(id)
-            .map_err(failed(self))?;
+        let domain = self.threads[thread].domain;
+        self.locks.take(domain, self.now, 1);
+        self.engines[domain].arrive(id).map_err(failed(self))?;
         self.arrived(thread);
         self.threads[thread].runnable_since = self.now;
         self.record(Change::Wake, thread)?;
@@ -547,6 +556,7 @@ impl<E: Engine> Machine<E> {
         engine.wait(id).map_err(refused(self.now, what))?;
         let (key, th) = (engine.key(id), &self.threads[thread]);
         let place = (th.domain, self.leaf(th.class));
+        self.queued[place.0] += 1;
         self.queue.entry(place).or_default().push((key, thread));
         self.threads[thread].state = State::Waiting;
         self.threads[thread].waiting_since = self.now;
@@ -565,6 +575,7 @@ impl<E: Engine> Machine<E> {
     fn unqueue(&mut self, thread: usize) {
         let th = &self.threads[thread];
         let place = (th.domain, self.leaf(th.class));
+        self.queued[place.0] -= 1;
         let queue = self.queue.get_mut(&place).expect("it waits there");
         queue.retain(|q| q.1 != thread);
         self.waiting
@@ -658,6 +669,7 @@ impl<E: Engine> Machine<E> {
                 _ => chosen,
             };
             let id = self.threads[thread].id;
+            self.locks.take(domain, self.now, 1);
             self.unqueue(thread);
             let failed = || refused(self.now, "taking a thread into service");
             let engine = &mut self.engines[self.domain[server]];
@@ -738,6 +750,7 @@ impl<E: Engine> Machine<E> {
             .take()
             .expect("only a service in progress ends");
         let (thread, ran_ns) = (s.thread, self.now - s.since_ns);
+        self.locks.take(self.domain[server], self.now, 1);
         let id = self.threads[thread].id;
         let failed = |m: &Self| refused(m.now, format!("ending service of {}", m.names[thread]));
         if ran_ns > 0 || self.servers.len() > 1 {
@@ -893,6 +906,7 @@ impl<E: Engine> Machine<E> {
             .iter()
             .map(|t| self.engines.iter().map(|e| e.misses(t.id)).sum())
             .collect();
+        self.sim.locks = self.locks.times;
         self.sim.threads = std::mem::take(&mut self.names);
         let own_node = self.thread_nodes();
         let node = |thread: usize, class: usize| own_node[thread].unwrap_or(class);

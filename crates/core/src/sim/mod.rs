@@ -8,12 +8,14 @@
 mod domains;
 mod due;
 mod events;
+mod locks;
 mod machine;
 mod output;
 mod queue;
 mod workload;
 
 pub use due::{due, Due};
+pub use locks::{LockCosts, LockTimes};
 pub use machine::{Change, Record, Simulation};
 pub use output::{simulate, Request, Summary, SummaryRow};
 pub use workload::{Class, Event, Ns, Span, Svr4, Thread, Workload};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a simulation leaves behind: a trace as CSV, a summary as JSON; and the command.
 
+use super::locks::LockTimes;
 use super::machine::{Change, Simulation};
 use super::{run, SimError, Workload};
 use crate::bounds::{self, Report};
@@ -40,6 +41,8 @@ pub struct Summary {
     pub served_ns: u64,
     /// Domains of servers, each with a tree of its own.
     pub domains: u32,
+    /// What the domains' locks would cost, over all servers.
+    pub locks: LockTimes,
     /// Threads that the ledger moved to another domain.
     pub moved: u64,
     /// Threads that idle servers took from another domain.
@@ -110,6 +113,7 @@ impl Simulation {
             servers: self.trace.servers,
             served_ns,
             domains: self.domains,
+            locks: self.locks,
             moved: self.moved,
             stolen: self.stolen,
             classes,

@@ -22,6 +22,9 @@ impl<E: Engine> Machine<E> {
         cut: bool,
     ) -> Result<Option<usize>, SimError> {
         let failed = || refused(self.now, "passing over a class");
+        if self.queued[domain] == 0 {
+            return Ok(None);
+        }
         let (mut thread, mut passed) = (None, None);
         while let Some(leaf) = self.engines[domain].schedule() {
             thread = self.first(domain, leaf, server);

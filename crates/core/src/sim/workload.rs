@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Workload files: what the simulator simulates. Described in docs/simulator.md.
 
+use super::locks::LockCosts;
 use super::SimError;
 use crate::{Policy, Reservation, LENGTH_MAX_NS, WEIGHTS};
 use serde::{Deserialize, Deserializer};
@@ -149,6 +150,9 @@ pub struct Workload {
     /// How late a quantum ends unless its thread blocks before, as timers and interrupts
     /// make it. Default: not at all.
     pub late: Option<Span>,
+    /// What the domains' locks cost.
+    #[serde(default)]
+    pub lock: LockCosts,
     /// Seed of everything random.
     #[serde(default)]
     pub seed: u64,
