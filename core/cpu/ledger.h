@@ -29,8 +29,10 @@
  *            x           1   0          x      1   0
  *            y          .5  .5          y      0   1
  *
- * A leaf that is entitled to all that it can use is full. It is owed nothing: what it leaves,
- * while it sleeps or a moment before it is served, is its siblings'.
+ * A node that is entitled to all that it can use is full. It is owed nothing: what it leaves,
+ * while it sleeps or a moment before it is served, is its siblings'. What was due to it and it
+ * could not use is remembered apart (missed_ns), and makes that it stays full for a while when
+ * others have a claim on more for a moment, as one tree lets a flow catch up (sfq.h).
  *
  * The caller serialises calls, owns the memory, and counts the time. Amounts are in
  * 1/LEDGER_CPU of a processor.
@@ -68,11 +70,11 @@ struct ledger_cell {
 };
 
 struct ledger_node {
-	u64 could;     /* what it could use between the last two runs, */
+	u64 theta;     /* θ: what it could use between the last two runs, */
 	u64 got_ns;    /* what it was served, */
 	u64 share;     /* and what it was entitled to */
 	u64 due;       /* the same if it could use any amount: λ w */
-	u64 theta;     /* what it counts for in its parent's division */
+	u64 claim;     /* what it counts for in its parent's division: θ, or what it used of it */
 	u64 usual;     /* what it was entitled to of late, 2^LEDGER_USUAL times */
 	u64 want;      /* what it is to get */
 	s64 owed_ns;   /* what it was entitled to minus what it was served */
@@ -225,9 +227,9 @@ CORE_FN void ledger_read(ledger_t *l, u32 n, u64 elapsed_ns)
 		runnable_ns += c->runnable_ns;
 	}
 	h->got_ns = served_ns - h->served_ns;
-	h->could = (runnable_ns - h->runnable_ns) * LEDGER_CPU / elapsed_ns;
-	if (!h->could)
-		h->could = (u64)h->runnable * LEDGER_CPU; /* they woke this moment */
+	h->theta = (runnable_ns - h->runnable_ns) * LEDGER_CPU / elapsed_ns;
+	if (!h->theta)
+		h->theta = (u64)h->runnable * LEDGER_CPU; /* they woke this moment */
 	h->served_ns = served_ns;
 	h->runnable_ns = runnable_ns;
 }
@@ -243,7 +245,7 @@ CORE_FN void ledger_activate(ledger_t *l, u32 n)
 	h->level = l->level[h->depth];
 	l->level[h->depth] = n;
 	if (!h->leaf)
-		h->could = h->got_ns = 0;
+		h->theta = h->got_ns = 0;
 }
 
 /* Who is active, and below whom: sums from the leaves upwards. */
@@ -262,7 +264,7 @@ CORE_FN void ledger_gather(ledger_t *l, u64 elapsed_ns)
 		if (!h->weight || !h->leaf)
 			continue;
 		ledger_read(l, n, elapsed_ns);
-		if (!h->could)
+		if (!h->theta)
 			continue;
 		ledger_activate(l, n);
 		h->next = l->leaves;
@@ -274,12 +276,12 @@ CORE_FN void ledger_gather(ledger_t *l, u64 elapsed_ns)
 
 			if (!p->active)
 				ledger_activate(l, h->parent);
-			if (h->could > capacity)
-				h->could = capacity;
+			if (h->theta > capacity)
+				h->theta = capacity;
 			h->sibling = p->child;
 			p->child = n;
 			p->weights += h->weight;
-			p->could += h->could;
+			p->theta += h->theta;
 			p->got_ns += h->got_ns;
 		}
 }
@@ -304,16 +306,16 @@ CORE_FN void ledger_divide(ledger_t *l, u32 n, u64 amount)
 
 	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
 		if (l->node[m].full)
-			taken += l->node[m].theta;
+			taken += l->node[m].claim;
 	for (m = l->node[n].child; m && count < HSFQ_NODES && CORE_MORE; m = l->node[m].sibling) {
 		ledger_node_t *h = &l->node[m];
 
-		h->share = h->theta;
+		h->share = h->claim;
 		if (h->full && taken > amount)
-			h->share = h->theta * amount / taken;
+			h->share = h->claim * amount / taken;
 		if (h->full)
 			continue;
-		l->child[count].theta = h->theta;
+		l->child[count].theta = h->claim;
 		l->child[count].weight = h->weight;
 		count++;
 	}
@@ -342,8 +344,8 @@ CORE_FN void ledger_find_due(ledger_t *l, u32 n)
 		ledger_node_t *h = &l->node[m];
 
 		h->due = share * h->weight / weight;
-		if (l->node[n].share >= l->node[n].could)
-			h->due += h->could; /* there is more than all can use */
+		if (l->node[n].share >= l->node[n].theta)
+			h->due += h->theta; /* there is more than all can use */
 	}
 }
 
@@ -355,8 +357,8 @@ CORE_FN void ledger_find_due(ledger_t *l, u32 n)
 CORE_FN void ledger_find_full(ledger_node_t *h, u64 elapsed_ns)
 {
 	u64 used = h->got_ns * LEDGER_CPU / elapsed_ns;
-	s64 most_ns = LEDGER_OWED_NS * (s64)h->could / LEDGER_CPU;
-	bool capped = h->share >= h->could;
+	s64 most_ns = LEDGER_OWED_NS * (s64)h->theta / LEDGER_CPU;
+	bool capped = h->share >= h->theta;
 
 	if (capped || h->missed_ns)
 		h->missed_ns += ledger_part(h->due, LEDGER_CPU, elapsed_ns) - (s64)h->got_ns;
@@ -365,7 +367,7 @@ CORE_FN void ledger_find_full(ledger_node_t *h, u64 elapsed_ns)
 	if (h->missed_ns < 0)
 		h->missed_ns = 0;
 	h->full = capped || h->missed_ns;
-	h->theta = h->full && used < h->could ? used : h->could;
+	h->claim = h->full && used < h->theta ? used : h->theta;
 }
 
 /* What the node's children were entitled to, of what was left to them that are not full, and
@@ -381,7 +383,7 @@ CORE_FN void ledger_owe(ledger_t *l, u32 n, u64 elapsed_ns)
 
 		if (h->full && h->owed_ns < 0) /* it pays back */
 			h->owed_ns +=
-				ledger_part(h->could, LEDGER_CPU, elapsed_ns) - (s64)h->got_ns;
+				ledger_part(h->theta, LEDGER_CPU, elapsed_ns) - (s64)h->got_ns;
 		if (h->full && h->owed_ns > 0)
 			h->owed_ns = 0;
 		due_ns -= h->owed_ns;
@@ -412,18 +414,18 @@ CORE_FN void ledger_plan(ledger_t *l, u32 n)
 
 	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
 		if (l->node[m].full)
-			l->node[m].theta = l->node[m].could;
+			l->node[m].claim = l->node[m].theta;
 	ledger_divide(l, n, l->node[n].want);
 	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
 		ledger_node_t *h = &l->node[m];
 		s64 want = h->share + h->owed_ns * LEDGER_CPU / LEDGER_SETTLE_NS;
 
-		if (want > (s64)h->could)
-			want = h->could;
+		if (want > (s64)h->theta)
+			want = h->theta;
 		h->want = want > 0 ? want : 0;
 		if (!h->leaf)
 			continue;
-		h->rate = h->want * LEDGER_CPU / h->could;
+		h->rate = h->want * LEDGER_CPU / h->theta;
 		h->want = h->rate * h->runnable;
 	}
 }
@@ -435,7 +437,7 @@ CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
 	u64 capacity = (u64)l->servers * LEDGER_CPU;
 	u32 depth, n, m;
 
-	root->share = root->could < capacity ? root->could : capacity;
+	root->share = root->theta < capacity ? root->theta : capacity;
 	root->want = root->share;
 	for (depth = 0; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
 		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level) {
@@ -443,7 +445,7 @@ CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
 				continue;
 			for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
 				l->node[m].full = 0;
-				l->node[m].theta = l->node[m].could;
+				l->node[m].claim = l->node[m].theta;
 			}
 			ledger_divide(l, n, l->node[n].share);
 			ledger_find_due(l, n);

@@ -258,8 +258,6 @@ extern "C" {
     pub fn qcore_lend_place(l: *const u64, i: u32) -> crate::lend::Place;
     pub fn qcore_ledger_size(domains: u32) -> usize;
     pub fn qcore_ledger_init(l: *mut u64, domains: u32);
-    pub fn qcore_ledger_entitled(l: *const u64, n: u32) -> u64;
-    pub fn qcore_ledger_owed(l: *const u64, leaf: u32) -> i64;
     pub fn qcore_ledger_set_servers(l: *mut u64, domain: u32, servers: u32);
     pub fn qcore_ledger_mknod(l: *mut u64, n: u32, parent: u32, weight: u32, leaf: bool);
     pub fn qcore_ledger_rmnod(l: *mut u64, n: u32);
@@ -320,6 +318,10 @@ fn layout() -> Vec<usize> {
         crate::readjust::AMOUNT_MAX as usize,
         crate::waits::BUCKETS,
         size_of::<[u32; crate::waits::BUCKETS]>(),
+        crate::ledger::CPU as usize,
+        crate::ledger::DOMAINS_MAX as usize,
+        crate::ledger::PERIOD_NS as usize,
+        crate::ledger::SHARE_MAX as usize,
     ]);
     all
 }

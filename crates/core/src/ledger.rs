@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One exact division over several trees (core/cpu/ledger.h): a tree for each domain of
-//! processors, whose weights say what each node is to get there.
+//! processors, whose weights say what each leaf is to get there.
 
-use crate::{ffi, NodeId, NODES_MAX};
+use crate::engine::check_weight;
+use crate::{ffi, Error, NodeId, Result, DEPTH_MAX, NODES_MAX};
+use std::collections::HashMap;
 use std::fmt;
 
 /// Amounts count this part of a processor.
@@ -22,6 +24,15 @@ pub struct Ledger {
     /// C's structure and its cells.
     raw: Box<[u64]>,
     domains: u32,
+    nodes: HashMap<NodeId, Known>,
+}
+
+/// What C takes for granted of a node.
+struct Known {
+    parent: Option<NodeId>,
+    depth: u32,
+    leaf: bool,
+    children: u32,
 }
 
 /// What a tree says of a leaf.
@@ -74,64 +85,117 @@ impl Ledger {
         let mut raw = vec![0; words].into_boxed_slice();
         // SAFETY: the memory is zero and as large as C asks for; a box does not move it.
         unsafe { ffi::qcore_ledger_init(raw.as_mut_ptr(), domains) };
-        let mut ledger = Ledger { raw, domains };
+        let root = Known {
+            parent: None,
+            depth: 0,
+            leaf: false,
+            children: 0,
+        };
+        let mut ledger = Ledger {
+            raw,
+            domains,
+            nodes: HashMap::from([(NodeId::ROOT, root)]),
+        };
         for (domain, &servers) in servers.iter().enumerate() {
             ledger.set_servers(domain as u32, servers);
         }
         ledger
     }
 
-    fn check(&self, n: NodeId, domain: u32) {
-        assert!(n.number() <= NODES_MAX, "node {n} is out of range");
+    fn known(&self, n: NodeId) -> Result<&Known> {
+        self.nodes.get(&n).ok_or(Error::NoSuchNode(n))
+    }
+
+    fn check_leaf(&self, leaf: NodeId, domain: u32) -> Result<()> {
         assert!(domain < self.domains, "domain {domain} is out of range");
+        match self.known(leaf)?.leaf {
+            true => Ok(()),
+            false => Err(Error::NotLeaf(leaf)),
+        }
     }
 
     /// So many servers are in the domain from now on.
+    ///
+    /// # Panics
+    /// If there is no such domain.
     pub fn set_servers(&mut self, domain: u32, servers: u32) {
-        self.check(NodeId::ROOT, domain);
+        assert!(domain < self.domains, "domain {domain} is out of range");
         // SAFETY: checked.
         unsafe { ffi::qcore_ledger_set_servers(self.raw.as_mut_ptr(), domain, servers) };
     }
 
-    /// The node was created in all trees.
-    pub fn mknod(&mut self, n: NodeId, parent: NodeId, weight: u32, leaf: bool) {
-        self.check(n, 0);
-        self.check(parent, 0);
+    /// The node, which has this number in the trees, was created.
+    pub fn mknod(&mut self, n: NodeId, parent: NodeId, weight: u32, leaf: bool) -> Result<()> {
+        let above = self.known(parent)?;
+        if above.leaf {
+            return Err(Error::IsLeaf(parent));
+        }
+        if above.depth >= DEPTH_MAX {
+            return Err(Error::TooDeep(parent));
+        }
+        check_weight(weight)?;
+        if n.number() > NODES_MAX {
+            return Err(Error::NoSpace(parent));
+        }
+        if self.nodes.contains_key(&n) {
+            return Err(Error::Busy(n));
+        }
+        let known = Known {
+            parent: Some(parent),
+            depth: above.depth + 1,
+            leaf,
+            children: 0,
+        };
+        self.nodes.insert(n, known);
+        self.above(parent).children += 1;
         let (n, parent) = (n.number(), parent.number());
         // SAFETY: checked.
         unsafe { ffi::qcore_ledger_mknod(self.raw.as_mut_ptr(), n, parent, weight, leaf) };
+        Ok(())
     }
 
-    /// The node was removed from all trees.
-    pub fn rmnod(&mut self, n: NodeId) {
-        self.check(n, 0);
+    fn above(&mut self, parent: NodeId) -> &mut Known {
+        self.nodes.get_mut(&parent).expect("a parent is there")
+    }
+
+    /// The node, without children, was removed.
+    pub fn rmnod(&mut self, n: NodeId) -> Result<()> {
+        let known = self.known(n)?;
+        let (0, Some(parent)) = (known.children, known.parent) else {
+            return Err(Error::Busy(n));
+        };
+        self.above(parent).children -= 1;
+        self.nodes.remove(&n);
         // SAFETY: checked.
         unsafe { ffi::qcore_ledger_rmnod(self.raw.as_mut_ptr(), n.number()) };
+        Ok(())
     }
 
     /// Weight of a node among its siblings.
-    pub fn set_weight(&mut self, n: NodeId, weight: u32) {
-        self.check(n, 0);
+    pub fn set_weight(&mut self, n: NodeId, weight: u32) -> Result<()> {
+        self.known(n)?;
+        check_weight(weight)?;
         // SAFETY: checked.
         unsafe { ffi::qcore_ledger_set_weight(self.raw.as_mut_ptr(), n.number(), weight) };
+        Ok(())
     }
 
     /// So many threads of the leaf are runnable in the domain now. Since it was created they were
     /// so for so long, all together, and it was served so much there.
-    pub fn see(&mut self, leaf: NodeId, domain: u32, seen: Seen) {
-        self.check(leaf, domain);
-        let raw = self.raw.as_mut_ptr();
+    ///
+    /// # Panics
+    /// If there is no such domain.
+    pub fn see(&mut self, leaf: NodeId, domain: u32, seen: Seen) -> Result<()> {
+        self.check_leaf(leaf, domain)?;
+        let (raw, leaf) = (self.raw.as_mut_ptr(), leaf.number());
+        let Seen {
+            runnable,
+            runnable_ns,
+            served_ns,
+        } = seen;
         // SAFETY: checked.
-        unsafe {
-            ffi::qcore_ledger_see(
-                raw,
-                leaf.number(),
-                domain,
-                seen.runnable,
-                seen.runnable_ns,
-                seen.served_ns,
-            )
-        };
+        unsafe { ffi::qcore_ledger_see(raw, leaf, domain, runnable, runnable_ns, served_ns) };
+        Ok(())
     }
 
     /// All has been seen, so much time after the last time.
@@ -140,25 +204,14 @@ impl Ledger {
         unsafe { ffi::qcore_ledger_settle(self.raw.as_mut_ptr(), elapsed_ns.max(1)) };
     }
 
-    /// What the node is to get in the domain: its weight in the domain's tree.
-    pub fn share(&mut self, n: NodeId, domain: u32) -> u32 {
-        self.check(n, domain);
+    /// What the leaf is to get in the domain: its weight in the domain's tree.
+    ///
+    /// # Panics
+    /// If there is no such domain.
+    pub fn share(&mut self, leaf: NodeId, domain: u32) -> Result<u32> {
+        self.check_leaf(leaf, domain)?;
         // SAFETY: checked.
-        unsafe { ffi::qcore_ledger_share(self.raw.as_mut_ptr(), n.number(), domain) }
-    }
-
-    /// What the node is entitled to, of all processors.
-    pub fn entitled(&self, n: NodeId) -> u64 {
-        self.check(n, 0);
-        // SAFETY: checked.
-        unsafe { ffi::qcore_ledger_entitled(self.raw.as_ptr(), n.number()) }
-    }
-
-    /// What the leaf was entitled to and was not served; less than 0: it was served more.
-    pub fn owed_ns(&self, leaf: NodeId) -> i64 {
-        self.check(leaf, 0);
-        // SAFETY: checked.
-        unsafe { ffi::qcore_ledger_owed(self.raw.as_ptr(), leaf.number()) }
+        Ok(unsafe { ffi::qcore_ledger_share(self.raw.as_mut_ptr(), leaf.number(), domain) })
     }
 
     /// The next thread that has to move, once the ledger is settled.

@@ -559,6 +559,9 @@ impl Engine for Model {
 
     fn weigh(&mut self, n: NodeId, weight: u32) -> Result<()> {
         let i = self.find(n)?;
+        if !(1..=crate::ledger::SHARE_MAX).contains(&weight) {
+            return Err(Error::Weight(weight));
+        }
         let (old, parent) = (self.at(i).weight, self.at(i).parent);
         if old == weight {
             return Ok(());

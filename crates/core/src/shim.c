@@ -92,6 +92,10 @@ const size_t qcore_layout[] = {
 	READJUST_MAX,
 	WAITS_BUCKETS,
 	sizeof(waits_t),
+	LEDGER_CPU,
+	LEDGER_DOMAINS,
+	LEDGER_PERIOD_NS,
+	HSFQ_WEIGHT_MAX,
 };
 const size_t qcore_layout_len = sizeof(qcore_layout) / sizeof(qcore_layout[0]);
 
@@ -291,7 +295,7 @@ struct qcore_place qcore_lend_place(const struct qcore_lending *l, u32 i)
 	return p;
 }
 
-/* Threads of several trees. Rust owns the memory: the ledger, then its cells. */
+/* One ledger over several trees. Rust owns the memory: the ledger, then its cells. */
 size_t qcore_ledger_size(u32 domains)
 {
 	return sizeof(ledger_t) + (size_t)domains * HSFQ_NODES * sizeof(ledger_cell_t);
@@ -301,16 +305,6 @@ void qcore_ledger_init(ledger_t *l, u32 domains)
 {
 	l->cell = (ledger_cell_t *)(l + 1);
 	ledger_init(l, domains);
-}
-
-u64 qcore_ledger_entitled(const ledger_t *l, u32 n)
-{
-	return l->node[n].active ? l->node[n].share : 0;
-}
-
-s64 qcore_ledger_owed(const ledger_t *l, u32 leaf)
-{
-	return l->node[leaf].owed_ns;
 }
 
 /* clang-format off */

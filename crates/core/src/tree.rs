@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Safe bindings to core/tree/hsfq.h and core/cpu/leaf.h.
 
+use crate::engine::check_weight;
 use crate::ffi::{self, RawThread, RawTree};
-use crate::{Class, Error, Policy, Reservation, Result, LENGTH_MAX_NS, WEIGHTS};
+use crate::{Class, Error, Policy, Reservation, Result, LENGTH_MAX_NS};
 use std::alloc::{alloc_zeroed, handle_alloc_error, Layout};
 use std::fmt;
 use std::num::NonZeroU32;
@@ -148,14 +149,6 @@ impl Thread {
     /// Its deadlines that passed unmet, under edf and rm.
     pub fn misses(&self) -> u64 {
         self.raw.misses
-    }
-}
-
-fn check_weight(weight: u32) -> Result<()> {
-    if WEIGHTS.contains(&weight) {
-        Ok(())
-    } else {
-        Err(Error::Weight(weight))
     }
 }
 

@@ -4,8 +4,8 @@
 use proptest::{collection::vec, prelude::*};
 use qlinux_core::engine::Core;
 use qlinux_core::ledger::{Ledger, Seen, CPU, PERIOD_NS};
-use qlinux_core::sim::{due, run, Change, Simulation, Thread, Workload};
-use qlinux_core::NodeId;
+use qlinux_core::sim::{due, run, Change, Due, Workload};
+use qlinux_core::{Error, NodeId};
 use qlinux_properties::cases;
 use rand::{Rng, SeedableRng};
 
@@ -48,42 +48,69 @@ fn workload(seed: u64, servers: u32, domains: u32, late_us: u32, seconds: u64) -
 /// Whether a leaf is to have almost all that its threads can use, so that it changes with each
 /// sleep of a sibling what its share depends on. What it gets then depends on how long what it
 /// missed is made up for, with one tree as well.
-fn on_the_edge(workload: &Workload, sim: &Simulation, seconds: u64) -> bool {
-    due(workload, sim, SECOND, seconds * SECOND)
-        .iter()
-        .any(|due| {
-            let of = |th: &&Thread| th.class == sim.classes[due.class];
-            let threads = workload.threads.iter().find(of).unwrap().count;
-            let part = due.due_ns as f64 / (f64::from(threads) * (seconds * SECOND) as f64);
-            (0.93..1.0).contains(&part)
-        })
+fn on_the_edge(workload: &Workload, all: &[(String, Due)], seconds: u64) -> bool {
+    all.iter().any(|(class, due)| {
+        let threads = workload.threads.iter().find(|th| th.class == *class);
+        let most_ns = u64::from(threads.unwrap().count) * seconds * SECOND;
+        (0.93..1.0).contains(&(due.due_ns as f64 / most_ns as f64))
+    })
 }
 
-/// No class is further from what is its due than this, in each second and over all of them.
-fn shares_are_exact(workload: &Workload, seconds: u64, each: f64, all: f64) -> Result<(), String> {
+/// Of one tree, how far the classes are from what is their due: the greatest relative error of one
+/// in a second, less what a turn is, and over all of them.
+struct Exactness {
+    each: f64,
+    all: f64,
+    edge: bool,
+}
+
+fn exactness(workload: &Workload, seconds: u64) -> Exactness {
     let sim = run(workload, Core::new()).unwrap();
-    if on_the_edge(workload, &sim, seconds) {
-        return Ok(());
+    let window = |seconds: u64| -> Vec<(String, Due)> {
+        let all = due(workload, &sim, SECOND, seconds * SECOND);
+        let named = all.into_iter();
+        named
+            .map(|due| (sim.classes[due.class].clone(), due))
+            .collect()
+    };
+    let error = |due: &Due| due.got_ns.abs_diff(due.due_ns) as f64 / due.due_ns as f64;
+    let beyond_a_turn = |due: &Due| {
+        let off_ns = due.got_ns.abs_diff(due.due_ns).saturating_sub(TURN);
+        off_ns as f64 / due.due_ns as f64
+    };
+    let all = window(seconds);
+    Exactness {
+        each: window(1)
+            .iter()
+            .map(|(_, d)| beyond_a_turn(d))
+            .fold(0.0, f64::max),
+        all: all.iter().map(|(_, d)| error(d)).fold(0.0, f64::max),
+        edge: on_the_edge(workload, &all, seconds),
     }
-    for (window, tolerance) in [(1, each), (seconds, all)] {
-        for due in due(workload, &sim, SECOND, window * SECOND) {
-            let off = due.got_ns.abs_diff(due.due_ns);
-            if off > TURN && due.error().abs() > tolerance {
-                let class = &sim.classes[due.class];
-                let (got, due) = (due.got_ns as f64 / 1e9, due.due_ns as f64 / 1e9);
-                return Err(format!("{class} got {got} of {due} s in {window} s"));
-            }
-        }
-    }
-    Ok(())
 }
 
+/// Prints the errors of 60 trees, with one tree of all processors beside two domains:
+/// `cargo test --release -p qlinux-core --test domains -- --nocapture random_trees`.
 #[test]
 fn random_trees_get_their_shares_of_two_sockets() {
-    for seed in 1..=20 {
-        let exact = shares_are_exact(&workload(seed, 8, 2, 50, 10), 10, 0.01, 0.005);
-        assert!(exact.is_ok(), "seed {seed}: {}", exact.unwrap_err());
+    println!("tree  one tree: in a second, in ten   two domains: in a second, in ten   (%)");
+    let (mut plain, mut edges) = (0, 0);
+    for seed in 1..=60 {
+        let [one, two] = [1, 2].map(|domains| exactness(&workload(seed, 8, domains, 50, 10), 10));
+        let percent = [one.each, one.all, two.each, two.all].map(|part| 100.0 * part);
+        let edge = if two.edge { "on the edge" } else { "" };
+        println!("{seed:4} {percent:8.3?} {edge}");
+        if two.edge {
+            edges += 1;
+            assert!(two.all < 0.03, "seed {seed}, on the edge: {}", two.all);
+        } else {
+            plain += 1;
+            assert!(two.each < 0.01, "seed {seed} in a second: {}", two.each);
+            assert!(two.all < 0.005, "seed {seed} in ten: {}", two.all);
+        }
     }
+    println!("{plain} trees, and {edges} on the edge");
+    assert!(plain >= 40, "only {plain} trees have a sharp due");
 }
 
 proptest! {
@@ -98,12 +125,12 @@ proptest! {
         let mut ledger = Ledger::new(&servers);
         let node = |i: usize| NodeId::from_number(i as u32 + 2).unwrap();
         for (i, (weight, _)) in leaves.iter().enumerate() {
-            ledger.mknod(node(i), NodeId::ROOT, *weight, true);
+            ledger.mknod(node(i), NodeId::ROOT, *weight, true).unwrap();
         }
         for (i, (_, threads)) in leaves.iter().enumerate() {
             for (domain, &runnable) in threads.iter().enumerate() {
                 let runnable_ns = u64::from(runnable) * PERIOD_NS;
-                ledger.see(node(i), domain as u32, Seen { runnable, runnable_ns, served_ns: 0 });
+                ledger.see(node(i), domain as u32, Seen { runnable, runnable_ns, served_ns: 0 }).unwrap();
             }
         }
         ledger.settle(PERIOD_NS);
@@ -113,7 +140,7 @@ proptest! {
                 continue;
             }
             for (domain, &runnable) in threads.iter().enumerate().filter(|t| *t.1 > 0) {
-                let share = u64::from(ledger.share(node(i), domain as u32));
+                let share = u64::from(ledger.share(node(i), domain as u32).unwrap());
                 // A leaf that is full has a quarter more weight than what it is to get.
                 let share = share * 4 / 5;
                 prop_assert!(share <= u64::from(runnable) * u64::from(CPU) + 1);
@@ -138,16 +165,16 @@ fn a_leaf_goes_where_another_one_cannot_be_served() {
         served_ns: 0,
     };
     for (leaf, threads) in [(x, [2, 0]), (y, [1, 1])] {
-        ledger.mknod(leaf, NodeId::ROOT, 100, true);
+        ledger.mknod(leaf, NodeId::ROOT, 100, true).unwrap();
         for (domain, runnable) in threads.into_iter().enumerate() {
-            ledger.see(leaf, domain as u32, see(runnable));
+            ledger.see(leaf, domain as u32, see(runnable)).unwrap();
         }
     }
     ledger.settle(PERIOD_NS);
     let part = |share: u32| f64::from(share) / f64::from(CPU);
-    assert!(part(ledger.share(x, 0)) > 0.8);
-    assert!(part(ledger.share(y, 0)) < 0.2);
-    assert!(part(ledger.share(y, 1)) > 0.8);
+    assert!(part(ledger.share(x, 0).unwrap()) > 0.8);
+    assert!(part(ledger.share(y, 0).unwrap()) < 0.2);
+    assert!(part(ledger.share(y, 1).unwrap()) > 0.8);
 }
 
 /// Two leaves that are to have one processor each, and all threads are in one domain.
@@ -156,18 +183,20 @@ fn a_thread_moves_where_there_is_something_left() {
     let mut ledger = Ledger::new(&[1, 1]);
     let leaves = [2, 3].map(|n| NodeId::from_number(n).unwrap());
     for leaf in leaves {
-        ledger.mknod(leaf, NodeId::ROOT, 100, true);
+        ledger.mknod(leaf, NodeId::ROOT, 100, true).unwrap();
         let (runnable, runnable_ns) = (1, PERIOD_NS);
-        ledger.see(
-            leaf,
-            0,
-            Seen {
-                runnable,
-                runnable_ns,
-                served_ns: 0,
-            },
-        );
-        ledger.see(leaf, 1, Seen::default());
+        ledger
+            .see(
+                leaf,
+                0,
+                Seen {
+                    runnable,
+                    runnable_ns,
+                    served_ns: 0,
+                },
+            )
+            .unwrap();
+        ledger.see(leaf, 1, Seen::default()).unwrap();
     }
     ledger.settle(PERIOD_NS);
     let moved = ledger.next_move().expect("one has to move");
@@ -178,16 +207,16 @@ fn a_thread_moves_where_there_is_something_left() {
 
 #[test]
 fn hundreds_of_processors_are_divided_exactly() {
+    println!("processors, domains, seed, late: error in a second (%)");
     for (servers, domains) in [(64, 4), (256, 16), (512, 32)] {
         for seed in 1..=3 {
             for late_us in [0, 50] {
-                let workload = workload(seed, servers, domains, late_us, 1);
-                let exact = shares_are_exact(&workload, 1, 0.005, 0.005);
-                assert!(
-                    exact.is_ok(),
-                    "{servers} servers, seed {seed}: {}",
-                    exact.unwrap_err()
+                let error = exactness(&workload(seed, servers, domains, late_us, 1), 1).all;
+                println!(
+                    "{servers} {domains} {seed} {late_us} us: {:.3}",
+                    100.0 * error
                 );
+                assert!(error < 0.005, "{servers} processors, seed {seed}: {error}");
             }
         }
     }
@@ -231,4 +260,34 @@ fn domains_do_not_wait_for_each_other() {
     }
     // One lock has not enough time for all of them.
     assert!(waits_for_locks(64, 1) > 1.0);
+}
+
+/// As the trees refuse it, and the ledger is as it was.
+#[test]
+fn what_no_tree_takes_is_refused() {
+    let mut ledger = Ledger::new(&[4, 4]);
+    let [a, leaf, b] = [2, 3, 4].map(|n| NodeId::from_number(n).unwrap());
+    ledger.mknod(a, NodeId::ROOT, 100, false).unwrap();
+    ledger.mknod(leaf, a, 100, true).unwrap();
+    assert_eq!(ledger.mknod(b, leaf, 100, true), Err(Error::IsLeaf(leaf)));
+    assert_eq!(ledger.mknod(b, a, 0, true), Err(Error::Weight(0)));
+    assert_eq!(ledger.mknod(b, b, 1, true), Err(Error::NoSuchNode(b)));
+    assert_eq!(ledger.mknod(leaf, a, 1, true), Err(Error::Busy(leaf)));
+    assert_eq!(ledger.set_weight(a, 10_001), Err(Error::Weight(10_001)));
+    assert_eq!(ledger.rmnod(a), Err(Error::Busy(a)));
+    assert_eq!(ledger.rmnod(NodeId::ROOT), Err(Error::Busy(NodeId::ROOT)));
+    assert_eq!(ledger.share(a, 0), Err(Error::NotLeaf(a)));
+    let mut parent = a;
+    for n in 5.. {
+        let below = NodeId::from_number(n).unwrap();
+        match ledger.mknod(below, parent, 100, false) {
+            Ok(()) => parent = below,
+            refused => {
+                assert_eq!(refused, Err(Error::TooDeep(parent)));
+                break;
+            }
+        }
+    }
+    ledger.rmnod(leaf).unwrap();
+    assert_eq!(ledger.share(leaf, 0), Err(Error::NoSuchNode(leaf)));
 }

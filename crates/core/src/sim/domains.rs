@@ -85,10 +85,7 @@ impl<E: Engine> Machine<E> {
     pub(super) fn set_weight(&mut self, class: usize, weight: u32) -> crate::Result<()> {
         let id = self.leaf(class);
         match &mut self.ledger {
-            Some(books) => {
-                books.ledger.set_weight(id, weight);
-                Ok(())
-            }
+            Some(books) => books.ledger.set_weight(id, weight),
             None => self.engines[0].set_weight(id, weight),
         }
     }
@@ -136,7 +133,8 @@ impl<E: Engine> Machine<E> {
         let Some(mut books) = self.ledger.take() else {
             return Ok(());
         };
-        self.see(&mut books);
+        self.see(&mut books)
+            .map_err(refused(self.now, "drawing up the ledger"))?;
         books.ledger.settle(self.now - books.settled_ns);
         books.settled_ns = self.now;
         // It reads and weighs a leaf in a sixteenth of the time of a wake-up.
@@ -146,8 +144,8 @@ impl<E: Engine> Machine<E> {
             self.locks.take(domain, self.now, operations);
             let leaves = self.classes.iter().filter(|c| c.policy.is_some());
             for id in leaves.filter_map(|c| c.id) {
-                let weight = books.ledger.share(id, domain as u32);
-                let weighed = engine.weigh(id, weight);
+                let share = books.ledger.share(id, domain as u32);
+                let weighed = share.and_then(|share| engine.weigh(id, share));
                 weighed.map_err(refused(self.now, "weighing a class"))?;
             }
         }
@@ -189,7 +187,7 @@ impl<E: Engine> Machine<E> {
             .and_then(|books| books.ledger.next_move())
     }
 
-    fn see(&self, books: &mut Books) {
+    fn see(&self, books: &mut Books) -> crate::Result<()> {
         for (class, c) in self.classes.iter().enumerate() {
             let Some(id) = c.id.filter(|_| c.policy.is_some()) else {
                 continue;
@@ -204,8 +202,9 @@ impl<E: Engine> Machine<E> {
                         seen.served_ns += self.now - s.since_ns;
                     }
                 }
-                books.ledger.see(id, domain as u32, seen);
+                books.ledger.see(id, domain as u32, seen)?;
             }
         }
+        Ok(())
     }
 }

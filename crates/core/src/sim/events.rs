@@ -57,11 +57,12 @@ impl<E: Engine> Machine<E> {
                 let c = self.class(class)?;
                 let what = format!("deleting {class}");
                 let id = self.leaf(c);
+                if let Some(books) = &mut self.ledger {
+                    let removed = books.ledger.rmnod(id);
+                    removed.map_err(refused(now, what.clone()))?;
+                }
                 self.each(|engine| engine.rmnod(id))
                     .map_err(refused(now, what))?;
-                if let Some(books) = &mut self.ledger {
-                    books.ledger.rmnod(id);
-                }
                 self.classes[c].id = None;
             }
             Event::Move { thread, class, .. } => {

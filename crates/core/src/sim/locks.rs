@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct LockCosts {
     /// From one processor's release to the next one's grant: the line with the lock changes
-    /// caches. Within a socket that takes 50 to 120 ns, between two 200 to 300 (David,
-    /// Guerraoui and Trigonakis, SOSP 2013, tables 2 and 3).
+    /// caches, within the one that a domain shares. David, Guerraoui and Trigonakis, SOSP 2013,
+    /// have measured what that takes on several machines; this is of that order.
     pub pass: Ns,
-    /// What is done under it: a wake-up, a charge with the next choice, a beginning. On one
-    /// processor each takes 300 to 1,300 instructions here.
+    /// What is done under it: a wake-up, a charge with the next choice, a beginning. The kernel's
+    /// programs take 140 to 1,300 instructions for each, not all of them under the lock.
     pub hold: Ns,
 }
 

@@ -335,7 +335,8 @@ impl<E: Engine> Machine<E> {
                 .map_err(refused(self.now, what()))?;
         }
         if let Some(books) = &mut self.ledger {
-            books.ledger.mknod(id, parent_id, weight, leaf.is_some());
+            let known = books.ledger.mknod(id, parent_id, weight, leaf.is_some());
+            known.map_err(refused(self.now, what()))?;
         }
         self.classes.push(Class {
             path: path.into(),
