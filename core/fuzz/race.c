@@ -6,7 +6,8 @@
  * tree and a lock, as core/cpu/ledger.h has it, and one more thread draws up the ledger. They
  * choose, charge, sleep, wake, steal and move as fast as they can. Nobody touches a tree but
  * under its lock, and at the end every account must be exact: what processors gave, what trees,
- * leaves and threads received, and what the ledger read. Run it with core/fuzz/run-race.
+ * leaves and threads received, and what the ledger read. What kernel/cpu/others.h reads without
+ * the lock is not tried. Run it with core/fuzz/run-race.
  */
 #include <pthread.h>
 #include <stdatomic.h>

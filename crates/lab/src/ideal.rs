@@ -9,6 +9,7 @@
 //! that leaves over goes to the others: `a_i = min(θ_i, λ·w_i)`, core/tree/readjust.h.
 
 use qlinux_core::readjust::{readjust, Child};
+use qlinux_core::sim::{divide, Part};
 use std::collections::BTreeMap;
 
 /// A class and what was running in it.
@@ -24,67 +25,60 @@ pub struct Class {
     pub used: f64,
 }
 
-struct Tree<'a> {
-    classes: &'a [Class],
-    length: f64,
-    cpus: f64,
-    ideal: BTreeMap<String, f64>,
+/// Amounts count these parts of a second.
+const UNITS: f64 = 1e5;
+
+fn units(seconds: f64) -> u64 {
+    (seconds.max(0.0) * UNITS).round() as u64
 }
 
 /// The ideal CPU time in seconds of every busy class, when `length` seconds of
 /// `cpus` processors were shared.
 pub fn ideal(classes: &[Class], length: f64, cpus: usize) -> BTreeMap<String, f64> {
-    let mut tree = Tree {
-        classes,
-        length,
-        cpus: cpus as f64,
-        ideal: BTreeMap::new(),
+    let mut classes: Vec<&Class> = classes.iter().collect();
+    classes.sort_by_key(|class| class.path.matches('/').count());
+    let above = |path: &str| {
+        path.rsplit_once('/')
+            .map_or("", |(above, _)| above)
+            .to_owned()
     };
-    let received = tree.children("").map(|class| class.used).sum();
-    tree.divide("", received);
-    tree.ideal
-}
-
-impl<'a> Tree<'a> {
-    fn children(&self, parent: &str) -> impl Iterator<Item = &'a Class> + use<'a> {
-        let prefix = format!("{parent}/");
-        self.classes.iter().filter(move |class| {
-            let rest = class.path.strip_prefix(prefix.as_str());
-            rest.is_some_and(|name| !name.contains('/'))
-        })
-    }
-
-    /// Processors a class could keep busy.
-    fn parallelism(&self, class: &Class) -> f64 {
-        let below: f64 = self
-            .children(&class.path)
-            .map(|c| self.parallelism(c))
-            .sum();
-        (f64::from(class.busy) + below).min(self.cpus)
-    }
-
-    /// Divides `received` seconds among the children of `parent`.
-    fn divide(&mut self, parent: &str, received: f64) {
-        let (busy, blocking): (Vec<&Class>, Vec<&Class>) = self
-            .children(parent)
-            .partition(|class| self.parallelism(class) > 0.0);
-        let rest = received - blocking.iter().map(|class| class.used).sum::<f64>();
-        let limits: Vec<(u32, f64)> = busy
-            .iter()
-            .map(|c| (c.weight, self.parallelism(c) * self.length))
-            .collect();
-        for (class, share) in busy.iter().zip(fill(&limits, rest)) {
-            self.ideal.insert(class.path.clone(), share);
-            self.divide(&class.path, share);
-        }
-    }
+    let index = |path: &str| classes.iter().position(|class| class.path == path);
+    let parent = |class: &Class| index(&above(&class.path)).map_or(0, |i| i + 1);
+    let below = |path: &str| {
+        let own = classes.iter().filter(|class| above(&class.path) == path);
+        own.map(|class| class.used).sum::<f64>()
+    };
+    let root = Part {
+        weight: 1,
+        ..Part::default()
+    };
+    let part = |class: &&Class| Part {
+        parent: parent(class),
+        weight: class.weight,
+        most: match class.busy {
+            0 => units(class.used - below(&class.path)),
+            threads => units(f64::from(threads) * length),
+        },
+        busy: class.busy > 0,
+    };
+    let parts: Vec<Part> = std::iter::once(root)
+        .chain(classes.iter().map(part))
+        .collect();
+    let shares = divide(&parts, units(below("")), units(cpus as f64 * length));
+    let busy = |path: &str| {
+        let within =
+            |class: &&&Class| class.path == path || class.path.starts_with(&format!("{path}/"));
+        classes.iter().filter(within).any(|class| class.busy > 0)
+    };
+    let all = classes.iter().zip(&shares[1..]);
+    all.filter(|(class, _)| busy(&class.path))
+        .map(|(class, &share)| (class.path.clone(), share as f64 / UNITS))
+        .collect()
 }
 
 /// Divides `amount` seconds in proportion to weights, no one above its limit:
 /// pairs (weight, limit).
 pub fn fill(limits: &[(u32, f64)], amount: f64) -> Vec<f64> {
-    const UNITS: f64 = 1e5; // in a second
-    let units = |seconds: f64| (seconds.max(0.0) * UNITS).round() as u64;
     let mut children: Vec<Child> = limits
         .iter()
         .map(|&(weight, limit)| Child::new(weight, units(limit)))
@@ -153,6 +147,21 @@ mod tests {
         for (path, share) in ideal(&classes, 10.0, 4) {
             assert!((share - 10.0).abs() < 1e-9, "{path}: {share}");
         }
+    }
+
+    /// A class can use what its threads that block use, beside its busy ones.
+    #[test]
+    fn threads_that_block_beside_few_that_do_not() {
+        let classes = [
+            class("/a", 1, 0, 13.0),
+            class("/a/busy", 1, 1, 10.0),
+            class("/a/blocks", 1, 0, 3.0),
+            class("/b", 1, 4, 27.0),
+        ];
+        let ideal = ideal(&classes, 10.0, 4);
+        close(ideal["/a"], 13.0);
+        close(ideal["/a/busy"], 10.0);
+        close(ideal["/b"], 27.0);
     }
 
     #[test]

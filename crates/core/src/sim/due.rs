@@ -35,15 +35,27 @@ const UNIT_NS: u64 = 1000;
 /// and threads are those of the beginning.
 pub fn due(workload: &Workload, sim: &Simulation, start_ns: u64, window_ns: u64) -> Vec<Due> {
     let windows = workload.duration.0.saturating_sub(start_ns) / window_ns;
-    let mut got = received(sim, start_ns, window_ns, windows as usize);
+    let got = received(sim, start_ns, window_ns, windows as usize);
     let mut busy = vec![0; sim.classes.len()];
     for th in workload.threads.iter().filter(|th| th.run.is_none()) {
         let class = sim.classes.iter().position(|c| *c == th.class);
         busy[class.expect("a thread's class exists")] += u64::from(th.count);
     }
     let mut all = Vec::new();
-    for (i, got) in got.iter_mut().enumerate() {
-        let share = divide(workload, sim, &busy, got, window_ns);
+    for (i, got) in got.iter().enumerate() {
+        let part = |class: usize| Part {
+            parent: sim.trace.nodes[class].parent.unwrap_or(0),
+            weight: sim.trace.nodes[class].weights[0].1,
+            most: match busy[class] {
+                0 => got[class] / UNIT_NS,
+                threads => threads * window_ns / UNIT_NS,
+            },
+            busy: busy[class] > 0,
+        };
+        let parts: Vec<Part> = (0..busy.len()).map(part).collect();
+        let all_ns: u64 = got.iter().sum();
+        let most_ns = u64::from(workload.servers) * window_ns;
+        let share = divide(&parts, all_ns / UNIT_NS, most_ns / UNIT_NS);
         let leaves = (0..busy.len()).filter(|&class| busy[class] > 0);
         all.extend(leaves.map(|class| Due {
             class,
@@ -72,37 +84,38 @@ fn received(sim: &Simulation, start_ns: u64, window_ns: u64, windows: usize) -> 
     got
 }
 
-/// By class, what it should have received in the window in which leaves `got` that.
-fn divide(
-    workload: &Workload,
-    sim: &Simulation,
-    busy: &[u64],
-    got: &[u64],
-    window_ns: u64,
-) -> Vec<u64> {
-    let nodes = &sim.trace.nodes;
-    let (window, most) = (window_ns / UNIT_NS, u64::from(workload.servers));
-    let mut could: Vec<u64> = (0..nodes.len())
-        .map(|c| match busy[c] {
-            0 => got[c] / UNIT_NS,
-            threads => threads.min(most) * window,
-        })
-        .collect();
-    let mut runs: Vec<bool> = busy.iter().map(|&threads| threads > 0).collect();
-    // Parents come before their children.
-    for class in (1..nodes.len()).rev() {
-        let parent = nodes[class].parent.expect("only the root has none");
-        could[parent] = (could[parent] + could[class]).min(most * window);
-        runs[parent] |= runs[class];
+/// A class in [`divide`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Index of the class above it; the root's is its own.
+    pub parent: usize,
+    /// Among its siblings.
+    pub weight: u32,
+    /// The most that its own threads can use; of those that block, what they used.
+    pub most: u64,
+    /// Whether one of its own threads never blocks.
+    pub busy: bool,
+}
+
+/// What a fluid server would give each class of `amount`, of which none can use more than `most`.
+/// The root is the first, and parents come before their children. Without a busy thread in or below
+/// it a class is given what it can use.
+pub fn divide(parts: &[Part], amount: u64, most: u64) -> Vec<u64> {
+    let mut could: Vec<u64> = parts.iter().map(|part| part.most.min(most)).collect();
+    let mut busy: Vec<bool> = parts.iter().map(|part| part.busy).collect();
+    for class in (1..parts.len()).rev() {
+        let parent = parts[class].parent;
+        could[parent] = (could[parent] + could[class]).min(most);
+        busy[parent] |= busy[class];
     }
     let mut share = could.clone();
-    share[0] = got.iter().sum::<u64>() / UNIT_NS;
-    for parent in 0..nodes.len() {
-        let below = (1..nodes.len()).filter(|&c| nodes[c].parent == Some(parent));
-        let (runs, blocks): (Vec<_>, Vec<_>) = below.partition(|&c| runs[c]);
+    share[0] = amount;
+    for parent in 0..parts.len() {
+        let below = (1..parts.len()).filter(|&c| parts[c].parent == parent);
+        let (runs, blocks): (Vec<_>, Vec<_>) = below.partition(|&c| busy[c]);
         let used: u64 = blocks.iter().map(|&c| could[c]).sum();
-        let weigh = |&c: &usize| Child::new(nodes[c].weights[0].1, could[c]);
-        let mut children: Vec<Child> = runs.iter().map(weigh).collect();
+        let child = |&c: &usize| Child::new(parts[c].weight, could[c]);
+        let mut children: Vec<Child> = runs.iter().map(child).collect();
         readjust(&mut children, share[parent].saturating_sub(used));
         for (class, child) in runs.into_iter().zip(&children) {
             share[class] = child.share;

@@ -14,7 +14,7 @@ mod output;
 mod queue;
 mod workload;
 
-pub use due::{due, Due};
+pub use due::{divide, due, Due, Part};
 pub use locks::{LockCosts, LockTimes};
 pub use machine::{Change, Record, Simulation};
 pub use output::{simulate, Request, Summary, SummaryRow};

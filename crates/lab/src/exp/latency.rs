@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How soon an interactive program runs once it is woken, beside busy threads.
 
-use super::{Experiment, Lab, Outcome};
+use super::{quantile, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::Session;
 use crate::manifest::{Claim, Target};
@@ -60,15 +60,6 @@ fn case(session: &Session, busy: usize, apart: bool, length: Duration) -> Result
         .collect();
     all.sort_unstable_by(f64::total_cmp);
     Ok(all)
-}
-
-/// The value that the given part of all does not exceed.
-fn quantile(sorted: &Latencies, part: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1) as f64;
-    sorted
-        .get((last * part).ceil() as usize)
-        .copied()
-        .unwrap_or(f64::NAN)
 }
 
 fn run(lab: &Lab) -> Result<Outcome> {
@@ -140,18 +131,4 @@ fn run(lab: &Lab) -> Result<Outcome> {
             length.as_secs()
         ),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles() {
-        let all: Latencies = (1..=100).map(f64::from).collect();
-        assert_eq!(quantile(&all, 0.5), 51.0);
-        assert_eq!(quantile(&all, 0.99), 100.0);
-        assert_eq!(quantile(&all, 1.0), 100.0);
-        assert!(quantile(&vec![], 0.5).is_nan());
-    }
 }

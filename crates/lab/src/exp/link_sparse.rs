@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The delay of a flow of few small packets beside a class that always has some.
 
-use super::{Compared, Experiment, Lab, Outcome};
+use super::{quantile, Compared, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::Target;
@@ -82,12 +82,6 @@ fn measure(session: &Session, side: Side, case: &Case, length: Duration) -> Resu
         .collect();
     delays.sort_unstable_by(f64::total_cmp);
     Ok(delays)
-}
-
-fn quantile(sorted: &Delays, part: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1) as f64;
-    let value = sorted.get((last * part).ceil() as usize);
-    value.copied().unwrap_or(f64::NAN)
 }
 
 fn table(sides: &Compared<Vec<Delays>>, cases: &[Case]) -> Table {

@@ -308,6 +308,13 @@ impl Lab {
     }
 }
 
+/// The value that the given part of all, which are in ascending order, does not exceed.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1) as f64;
+    let value = sorted.get((last * part).ceil() as usize);
+    value.copied().unwrap_or(f64::NAN)
+}
+
 /// Results of the sides, as far as they were run.
 pub struct Sides<T> {
     /// Of the stock kernel.
@@ -472,6 +479,15 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles() {
+        let all: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!(quantile(&all, 0.5), 51.0);
+        assert_eq!(quantile(&all, 0.99), 100.0);
+        assert_eq!(quantile(&all, 1.0), 100.0);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
 
     #[test]
     fn names_are_unique_and_found() {

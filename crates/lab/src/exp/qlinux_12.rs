@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QLinux, figure 12: web servers beside load on CPU and link, classes on both.
 
-use super::{Experiment, Lab, Layouts, Outcome};
+use super::{quantile, Experiment, Lab, Layouts, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::{Session, Side};
 use crate::manifest::{Claim, Target};
@@ -162,14 +162,6 @@ struct Served {
     times: Vec<f64>,
 }
 
-impl Served {
-    fn quantile(&self, part: f64) -> f64 {
-        let last = self.times.len().saturating_sub(1) as f64;
-        let at = (last * part).ceil() as usize;
-        self.times.get(at).copied().unwrap_or(f64::NAN)
-    }
-}
-
 struct Point {
     load: usize,
     sites: [Served; 2],
@@ -286,8 +278,8 @@ fn table(curves: &Curves) -> Table {
                     (*weight).into(),
                     site.mbit.into(),
                     site.answered.into(),
-                    site.quantile(0.5).into(),
-                    site.quantile(0.95).into(),
+                    quantile(&site.times, 0.5).into(),
+                    quantile(&site.times, 0.95).into(),
                 ]);
             }
         }
@@ -317,7 +309,7 @@ fn claims(curves: &Curves) -> Vec<Claim> {
             Some(100.0 * points.last()?.sites[index].answered)
         }));
         // What the stock kernel does to them is the paper's comparison.
-        let median = |points: &Vec<Point>| Some(points.last()?.sites[index].quantile(0.5));
+        let median = |points: &Vec<Point>| Some(quantile(&points.last()?.sites[index].times, 0.5));
         let stock = layouts.of(Layout::Plain).and_then(median).unwrap_or(100.0);
         let text = text("median response");
         claims.push(layouts.claim(&text, "ms", Target::AtMost(stock), median));
@@ -340,7 +332,10 @@ fn run(lab: &Lab) -> Result<Outcome> {
         let mut points = Vec::new();
         for &load in &loads {
             let found = point(lab, layout, load, length)?;
-            let medians = found.sites.each_ref().map(|site| site.quantile(0.5));
+            let medians = found
+                .sites
+                .each_ref()
+                .map(|site| quantile(&site.times, 0.5));
             lab.say(&format!(
                 "{}, load {load}: {:.2} Mbit/s, median responses {medians:.1?} ms",
                 layout.label(),
@@ -391,6 +386,6 @@ mod tests {
         ];
         let served = served(&log.concat(), 8081, Span::from(0, 100));
         assert_eq!((served.times.clone(), served.answered), (vec![3.0], 0.5));
-        assert_eq!(served.quantile(0.5), 3.0);
+        assert_eq!(quantile(&served.times, 0.5), 3.0);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How soon a class that wakes every two milliseconds is served, beside classes that are busy.
 
-use super::{Experiment, Lab, Outcome};
+use super::{quantile, Experiment, Lab, Outcome};
 use crate::figure::{Figure, Series, Shape};
 use crate::machine::Session;
 use crate::manifest::{self, Claim, Target};
@@ -93,13 +93,6 @@ fn case(session: &Session, classes: usize, depth: usize, length: Duration) -> Re
     Ok(waits)
 }
 
-/// The value that the given part of all does not exceed.
-fn quantile(sorted: &Waits, part: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1) as f64;
-    let index = (last * part).ceil() as usize;
-    sorted.get(index).copied().unwrap_or(f64::NAN)
-}
-
 const POINTS: [(&str, f64); 2] = [("median", 0.5), ("p99", 0.99)];
 
 fn compare(lab: &Lab, experiment: &Experiment) -> Result<Outcome> {
@@ -163,17 +156,4 @@ fn compare(lab: &Lab, experiment: &Experiment) -> Result<Outcome> {
             experiment.cpus
         ),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles() {
-        let all: Waits = (1..=100).map(f64::from).collect();
-        assert_eq!(quantile(&all, 0.5), 51.0);
-        assert_eq!(quantile(&all, 1.0), 100.0);
-        assert!(quantile(&vec![], 0.5).is_nan());
-    }
 }
