@@ -7,10 +7,12 @@
  * RESCUE_NS gets one quantum out of turn, charged like any other.
  *
  * One that dies need not wait for its class's next period: somebody waits for it
- * to be gone, and it gives back more than it takes. What it takes is a debt of
- * the class. The kernel does not tell who is killed while waiting: all are looked
- * at once a second, and at the end of the period in which a thread of a held class
- * was seen to die, for it may not be the only one.
+ * to be gone, and it gives back more than it takes. Nor need one that was preempted
+ * inside a system call, for INSIDE_MOST short quanta: it may hold what the whole machine
+ * waits for, such as the mutex of all cgroups, which it takes to enter the class. What
+ * they take is a debt of the class. The kernel does not tell who is killed while waiting:
+ * all are looked at once a second, and at the end of the period in which such a thread
+ * of a held class was seen, for it may not be the only one.
  *
  * One that is preempted inside an RCU read section holds up every grace period, and
  * all who wait for one, until its turn comes. It may leave the section first, if that
@@ -28,12 +30,17 @@
 #define RESCUE_READER_NS 1000000000ULL
 /* So often all are looked at. */
 #define RESCUE_EVERY_NS 1000000000ULL
+/* So many quanta has one inside a system call while its class is held; so many of those that
+ * wait inside one, in each leaf, are served when all are looked at. */
+#define INSIDE_MOST 2
+#define INSIDE_LEAF 8
 /* The kernel does not tell either when a read section ends: so often one looks. */
 #define READ_STEP_NS 20000ULL
 #define READ_MOST    50
 
-#define PF_EXITING  0x00000004
-#define SIGKILL_BIT (1ULL << 8)
+#define PF_EXITING        0x00000004
+#define SIGKILL_BIT       (1ULL << 8)
+#define SIGNAL_GROUP_EXIT 0x00000004
 
 /* The iterator of the bpf_for_each() loop around. */
 #define THIS_ITER (&___it)
@@ -42,12 +49,23 @@
  * value that it may have. Two timers at once leave some leaves to the next time. */
 static volatile u32 rescue_next;
 
-/* A thread of a held class was seen to die. */
-static bool some_die;
+/* A thread of a held class was seen that need not wait. */
+static bool some_urgent;
 
+struct pt_regs___arm64 {
+	s32 syscallno;
+} __attribute__((preserve_access_index));
+
+/* Between taking its SIGKILL and being PF_EXITING a thread shows neither, but its process
+ * does; one that dies of another's execve() too. */
 static bool dies(struct task_struct *p)
 {
-	return (p->flags & PF_EXITING) || (p->pending.signal.sig[0] & SIGKILL_BIT);
+	struct signal_struct *process = p->signal;
+
+	if ((p->flags & PF_EXITING) || (p->pending.signal.sig[0] & SIGKILL_BIT))
+		return true;
+	return process && ((process->flags & SIGNAL_GROUP_EXIT) ||
+			   (process->group_exec_task && process->group_exec_task != p));
 }
 
 /* Is it inside an RCU read section? A BPF program that it runs itself is one. */
@@ -56,15 +74,32 @@ static bool reads(struct task_struct *p, bool runs)
 	return bpf_core_field_exists(p->rcu_read_lock_nesting) && p->rcu_read_lock_nesting > runs;
 }
 
-/* Must the thread wait for its class's next period? One that dies need not, and the
- * others of its kind are looked for from now on (some_die). */
+/* Was it preempted inside a system call? One that sleeps there holds its locks for as long as it
+ * likes; whoever wakes waits for the period like one that was in user space. */
+static bool inside(struct task_struct *p, struct thread __arena *th)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
+
+	if (!th->runnable || th->woke_ns)
+		return false;
+	if (bpf_core_field_exists(regs->orig_ax))
+		return (s64)regs->orig_ax >= 0;
+	return BPF_CORE_READ((struct pt_regs___arm64 *)regs, syscallno) >= 0;
+}
+
+/* Must the thread wait for its class's next period? One that dies need not, nor one inside a
+ * system call at first; others like it are looked for from now on (some_urgent). */
 static bool must_wait(struct task_struct *p, struct thread __arena *th)
 {
 	if (!tree.held || !limit_held(&tree, th->leaf))
 		return false;
-	if (!dies(p))
-		return true;
-	some_die = true;
+	if (!dies(p)) {
+		if (!inside(p, th))
+			return true;
+		some_urgent = true;
+		return th->inside++ >= INSIDE_MOST;
+	}
+	some_urgent = true;
 	return false;
 }
 
@@ -72,6 +107,7 @@ static void rescue_leaf(u32 leaf, u64 now)
 {
 	bool held = limit_held(&tree, leaf);
 	u64 since, longest, usual = held ? RESCUE_HELD_NS : RESCUE_NS;
+	u32 left = INSIDE_LEAF;
 	struct thread __arena *th;
 	struct task_struct *p;
 
@@ -81,7 +117,13 @@ static void rescue_leaf(u32 leaf, u64 now)
 		th = thread_of(p);
 		since = th ? th->hungry_ns : 0;
 		longest = reads(p, false) ? RESCUE_READER_NS : usual;
-		if (!since || now < since || (now - since < longest && !(held && dies(p))))
+		if (!since || now < since)
+			continue;
+		if (held && left && inside(p, th)) {
+			left--;
+			longest = 0;
+		}
+		if (now - since < longest && !(held && dies(p)))
 			continue;
 		dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
 		if (dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | task_cpu(p), SCX_ENQ_PREEMPT))
@@ -94,7 +136,7 @@ __noinline int rescue(u64 now)
 {
 	u32 leaf;
 
-	some_die = false;
+	some_urgent = false;
 	for (rescue_next = tree.unused; (leaf = rescue_next) > HSFQ_ROOT && can_loop;) {
 		rescue_next = leaf - 1;
 		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)

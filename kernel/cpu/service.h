@@ -50,6 +50,8 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	count_wait(th, now);
 	th->hungry_ns = 0;
 	th->chosen = 0;
+	if (th->inside && !limit_held(&tree, leaf))
+		th->inside = 0;
 	q = quantum_of(&tree, leaf, &th->lt, now);
 	q = quantum_forgotten(q, now);
 	leaf_serve(&tree, leaf, &th->lt, q.length_ns);

@@ -37,6 +37,8 @@ struct thread {
 	struct waits __arena *waits; /* of its leaf */
 	u32 queue;                   /* the leaf in whose queue it waits */
 	s32 tid;
+	u32 inside; /* quanta inside a system call while its class is held */
+	u32 pad;
 	u64 task; /* address of its task, to recognise it by; 0: free */
 	struct thread __arena *next_free;
 };

@@ -99,12 +99,21 @@ near moved-out "${used[open]}" 1 4
 echo "$pid" >$CG/burst/cgroup.procs
 use 1 open
 check moved-back awk -v v="${used[open]}" 'BEGIN { exit !(v < 0.02) }'
-busy burst 20
-sleep 0.2
-read -r start _ </proc/uptime
-gone burst open
-read -r end _ </proc/uptime
-check killed-and-removed-while-held awk -v s="$start" -v e="$end" 'BEGIN { exit !(e - s < 5) }'
+# Twenty enter it of themselves while it is held, and are preempted wherever they are: one that
+# is so with the mutex of all cgroups keeps nobody for longer than the others of its kind.
+longest=0
+for _ in {1..6}; do
+	[[ -d $CG/burst ]] || make_class burst "1000 1000000"
+	busy burst 21
+	sleep 1.2
+	read -r start _ </proc/uptime
+	gone burst
+	read -r end _ </proc/uptime
+	longest=$(awk -v l="$longest" -v s="$start" -v e="$end" 'BEGIN { print (e - s > l) ? e - s : l }')
+done
+gone open
+echo "killed and removed while held: within $longest s"
+check killed-and-removed-while-held awk -v l="$longest" 'BEGIN { exit !(l < 5) }'
 
 # The scheduler goes and comes back while a class is held.
 make_class again "20000 100000"
