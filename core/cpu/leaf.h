@@ -305,6 +305,7 @@ CORE_FN u32 leaf_pass(hsfq_tree_t *t, u32 leaf, u32 passed)
 	hsfq_busy(t, leaf);
 	l->flags |= HSFQ_PASSED;
 	l->next = passed;
+	t->passed++;
 	return leaf;
 }
 
@@ -316,6 +317,7 @@ CORE_FN u32 leaf_restore(hsfq_tree_t *t, u32 passed)
 
 	l->flags &= ~HSFQ_PASSED;
 	l->next = HSFQ_NIL;
+	t->passed--;
 	if (l->waiting)
 		hsfq_ready(t, passed);
 	hsfq_sweep(t, passed);

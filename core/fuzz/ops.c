@@ -302,7 +302,9 @@ static void look(u32 server, bool give_up)
 
 	if (leaf)
 		passed = leaf_pass(&tree, leaf, passed);
-	leaf = give_up ? HSFQ_NIL : hsfq_schedule(&tree);
+	leaf = HSFQ_NIL;
+	if (!give_up)
+		leaf = server & 1 ? hsfq_schedule_but(&tree) : hsfq_schedule(&tree);
 	if (leaf)
 		check_choice(leaf);
 	while (!leaf && passed)

@@ -86,6 +86,7 @@ struct hsfq_tree {
 	u32 held;       /* nodes of whose budget nothing is left */
 	u32 idle;       /* nodes that get what others leave */
 	u32 servers;
+	u32 passed;  /* leaves that a server has on its list of those passed over */
 	u32 solo;    /* the one runnable leaf, whose path is charged later; or none */
 	u64 owed_ns; /* it was served, and is not charged for yet */
 	u64 seen_ns; /* of that, before its last hsfq_schedule */

@@ -187,8 +187,8 @@ CORE_FN void hsfq_sleep(hsfq_tree_t *t, u32 leaf)
 	hsfq_deactivate(t, leaf);
 }
 
-/* Takes the leaf with the least start tags into service, HSFQ_NIL if none. */
-CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
+/* The leaf with the least start tags, HSFQ_NIL if none. `moves`: v(t) of its path comes to them. */
+CORE_INLINE u32 hsfq_least(hsfq_tree_t *t, bool moves)
 {
 	bool solo = t->runnable == 1 && t->servers == 1;
 	u32 n = HSFQ_ROOT;
@@ -205,13 +205,31 @@ CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
 		if (!h->heap)
 			return HSFQ_NIL;
 		n = t->node[h->heap].who;
-		sfq_serve(&h->clock, t->node[n].flow.start);
+		if (moves)
+			sfq_serve(&h->clock, t->node[n].flow.start);
 		/* One that was passed over may be behind v(t): sfq_finish sees to that. */
 		solo = solo && h->clock.vtime == t->node[n].flow.start;
 	}
 	if (solo)
 		t->solo = n;
 	return n;
+}
+
+/*
+ * Takes the leaf with the least start tags into service, HSFQ_NIL if none. With several servers
+ * another may be passing over a leaf at this moment, whose threads come back to their queue in the
+ * next. Who is served in its place is so out of turn, and waits the longer for it: v(t) does not
+ * move to its tag, or the leaf that was to be served would be behind and be owed less.
+ */
+CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
+{
+	return hsfq_least(t, !t->passed);
+}
+
+/* Likewise in place of leaves that this server cannot serve: who cannot use its share falls behind. */
+CORE_FN u32 hsfq_schedule_but(hsfq_tree_t *t)
+{
+	return hsfq_least(t, true);
 }
 
 /* A quantum of this length begins on one of several servers: the tags of the
@@ -282,11 +300,13 @@ CORE_FN u64 hsfq_share(hsfq_tree_t *t, u32 leaf, u64 period_ns)
 	return period_ns;
 }
 
-/* Does a thread of any other leaf wait? */
+/* Does a thread of any other leaf wait? That of one which is being passed over does, most likely. */
 CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 {
 	u32 n = leaf;
 
+	if (t->passed)
+		return true;
 	if (leaf == t->solo)
 		return false;
 	while (n > HSFQ_ROOT && CORE_MORE) {

@@ -161,14 +161,17 @@ __noinline int choose(void)
 	return leaf;
 }
 
-/* This CPU must not serve the leaf, which joins those it has passed over. Likewise. */
+/* This CPU cannot serve the leaf, which joins those it has passed over: its threads are for others,
+ * or, where none is in its queue, are being put there or taken from there. Likewise. */
 __noinline int choose_but(u32 leaf, u32 *passed __arg_nonnull)
 {
+	bool none = !scx_bpf_dsq_nr_queued(leaf);
+
 	if (!lock_tree())
 		return LEAF_UNKNOWN;
 	hsfq_totals.passed_over++;
 	*passed = leaf_pass(&tree, leaf, *passed);
-	leaf = hsfq_schedule(&tree);
+	leaf = none ? hsfq_schedule(&tree) : hsfq_schedule_but(&tree);
 	unlock_tree();
 	return leaf;
 }

@@ -48,6 +48,8 @@ pub trait Engine {
     fn busy(&mut self, leaf: NodeId) -> Result<()>;
     /// Takes the leaf with the least start tags into service.
     fn schedule(&mut self) -> Option<NodeId>;
+    /// Likewise in place of leaves that this server passed over for good.
+    fn schedule_but(&mut self) -> Option<NodeId>;
     /// Charges the leaf and its ancestors.
     fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()>;
     /// The leaf's part of a period.
@@ -231,6 +233,10 @@ impl Engine for Core {
 
     fn schedule(&mut self) -> Option<NodeId> {
         self.tree.schedule()
+    }
+
+    fn schedule_but(&mut self) -> Option<NodeId> {
+        self.tree.schedule_but()
     }
 
     fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {

@@ -97,6 +97,7 @@ pub struct RawTree {
     pub held: u32,
     pub idle: u32,
     pub servers: u32,
+    pub passed: u32,
     pub solo: u32,
     pub owed_ns: u64,
     pub seen_ns: u64,
@@ -150,6 +151,7 @@ extern "C" {
     pub fn qcore_ready(t: *mut RawTree, leaf: u32);
     pub fn qcore_busy(t: *mut RawTree, leaf: u32);
     pub fn qcore_schedule(t: *mut RawTree) -> u32;
+    pub fn qcore_schedule_but(t: *mut RawTree) -> u32;
     pub fn qcore_update(t: *mut RawTree, leaf: u32, ns: u64);
     pub fn qcore_share(t: *const RawTree, leaf: u32, ns: u64) -> u64;
     pub fn qcore_node(t: *const RawTree, n: u32, to: *mut Node);
@@ -296,7 +298,7 @@ fn layout() -> Vec<usize> {
         left right who slot children runnable weights threads waiting policy generation next),
     );
     all.extend(
-        offsets!(RawTree: early release_ns free unused nodes runnable limited held idle servers solo owed_ns seen_ns node budget),
+        offsets!(RawTree: early release_ns free unused nodes runnable limited held idle servers passed solo owed_ns seen_ns node budget),
     );
     all.extend(
         offsets!(RawThread: weight generation left_ns early deadline_ns misses class level planned_ns),

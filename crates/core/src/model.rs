@@ -637,14 +637,11 @@ impl Engine for Model {
     }
 
     fn schedule(&mut self) -> Option<NodeId> {
-        let mut n = ROOT;
-        while !self.at(n).leaf {
-            let next = self.next_below(n)?;
-            let start = self.start(next);
-            self.at_mut(n).clock.serve(start);
-            n = next;
-        }
-        Some(id(n))
+        self.choose(!self.passing())
+    }
+
+    fn schedule_but(&mut self) -> Option<NodeId> {
+        self.choose(true)
     }
 
     fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {
@@ -665,7 +662,7 @@ impl Engine for Model {
             let visible = |m: &usize| own.contains(m) || !self.at(*m).held;
             self.at(n).leaf && self.at(n).ready && self.path(n).iter().all(visible)
         };
-        Ok(others.into_iter().any(waits))
+        Ok(self.passing() || others.into_iter().any(waits))
     }
 
     fn precedes(&self, waiting: NodeId, running: NodeId, ran_ns: u64) -> Result<bool> {

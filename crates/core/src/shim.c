@@ -55,6 +55,7 @@ const size_t qcore_layout[] = {
 	offsetof(struct hsfq_tree, held),
 	offsetof(struct hsfq_tree, idle),
 	offsetof(struct hsfq_tree, servers),
+	offsetof(struct hsfq_tree, passed),
 	offsetof(struct hsfq_tree, solo),
 	offsetof(struct hsfq_tree, owed_ns),
 	offsetof(struct hsfq_tree, seen_ns),
@@ -146,6 +147,7 @@ void qcore_sleep(hsfq_tree_t *t, u32 leaf) { hsfq_sleep(t, leaf); }
 void qcore_ready(hsfq_tree_t *t, u32 leaf) { hsfq_ready(t, leaf); }
 void qcore_busy(hsfq_tree_t *t, u32 leaf) { hsfq_busy(t, leaf); }
 u32 qcore_schedule(hsfq_tree_t *t) { return hsfq_schedule(t); }
+u32 qcore_schedule_but(hsfq_tree_t *t) { return hsfq_schedule_but(t); }
 void qcore_update(hsfq_tree_t *t, u32 leaf, u64 ns) { hsfq_update(t, leaf, ns, 0); }
 u64 qcore_share(hsfq_tree_t *t, u32 leaf, u64 ns) { return hsfq_share(t, leaf, ns); }
 bool qcore_contended(hsfq_tree_t *t, u32 leaf) { return hsfq_contended(t, leaf); }

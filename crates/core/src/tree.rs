@@ -292,6 +292,13 @@ impl Tree {
         NodeId::from_number(unsafe { ffi::qcore_schedule(&mut *self.raw) })
     }
 
+    /// `hsfq_schedule_but`: likewise in place of leaves that were passed over because this server
+    /// may serve none of their threads.
+    pub fn schedule_but(&mut self) -> Option<NodeId> {
+        // SAFETY: the tree is well formed.
+        NodeId::from_number(unsafe { ffi::qcore_schedule_but(&mut *self.raw) })
+    }
+
     /// `hsfq_update`: charges the leaf and its ancestors for service that ended.
     pub fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {
         self.check_leaf(leaf)?;

@@ -21,6 +21,8 @@ pub struct Class {
     pub weight: u32,
     /// Own threads that never block.
     pub busy: u32,
+    /// CPU time that its own threads received which block, in seconds.
+    pub blocking: f64,
     /// CPU time it and all below it received, in seconds.
     pub used: f64,
 }
@@ -57,7 +59,7 @@ pub fn ideal(classes: &[Class], length: f64, cpus: usize) -> BTreeMap<String, f6
         weight: class.weight,
         most: match class.busy {
             0 => units(class.used - below(&class.path)),
-            threads => units(f64::from(threads) * length),
+            threads => units(f64::from(threads) * length + class.blocking),
         },
         busy: class.busy > 0,
     };
@@ -96,6 +98,7 @@ mod tests {
             path: path.to_owned(),
             weight,
             busy,
+            blocking: 0.0,
             used,
         }
     }
@@ -162,6 +165,21 @@ mod tests {
         close(ideal["/a"], 13.0);
         close(ideal["/a/busy"], 10.0);
         close(ideal["/b"], 27.0);
+    }
+
+    /// As much again within one class.
+    #[test]
+    fn both_kinds_of_threads_in_a_class() {
+        let classes = [
+            Class {
+                blocking: 2.0,
+                ..class("/a", 5, 1, 11.0)
+            },
+            class("/b", 1, 4, 29.0),
+        ];
+        let ideal = ideal(&classes, 10.0, 4);
+        close(ideal["/a"], 12.0);
+        close(ideal["/b"], 28.0);
     }
 
     #[test]

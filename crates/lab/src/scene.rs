@@ -90,6 +90,8 @@ pub struct Worker {
     pub process: Process,
     /// Its class.
     pub class: String,
+    /// What it does.
+    pub work: String,
     file: PathBuf,
     counter: Option<Counter>,
 }
@@ -103,14 +105,16 @@ impl Worker {
 }
 
 /// What had been done at one moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The counters of every worker's threads, in the order the workers were started.
     pub counts: Vec<Vec<u64>>,
-    /// CPU time of every class, by path.
+    /// CPU time of every class, by path. What runs at the moment is counted up to the last tick.
     pub usage_ns: BTreeMap<String, u64>,
+    /// CPU time of every worker, up to the moment.
+    pub cpu_ns: Vec<u64>,
 }
 
 impl Sample {
@@ -123,6 +127,11 @@ impl Sample {
     /// CPU time of a class since `before`, in seconds.
     pub fn used(&self, before: &Sample, class: &str) -> f64 {
         (self.usage_ns[class] - before.usage_ns[class]) as f64 / 1e9
+    }
+
+    /// CPU time of worker `index` since `before`, in seconds.
+    pub fn worked(&self, before: &Sample, index: usize) -> f64 {
+        (self.cpu_ns[index] - before.cpu_ns[index]) as f64 / 1e9
     }
 
     /// Time since `before` in seconds.
@@ -213,6 +222,7 @@ impl Scene {
         self.workers.push(Worker {
             process: Process::start(&self.classes, class, command)?,
             class: class.to_owned(),
+            work: work.to_owned(),
             file,
             counter: None,
         });
@@ -275,9 +285,11 @@ impl Scene {
         let counters = self.workers.iter().map(|w| w.counter().map(Counter::read));
         let counts = counters.collect::<Result<_>>()?;
         let usage = |path: &String| Ok((path.clone(), self.classes.usage_ns(path)?));
+        let worked = self.workers.iter().map(|w| sys::cpu_ns(w.process.pid()));
         Ok(Sample {
             time_ns,
             counts,
+            cpu_ns: worked.collect::<Result<_>>()?,
             usage_ns: self.paths.iter().map(usage).collect::<Result<_>>()?,
         })
     }
@@ -324,6 +336,7 @@ mod tests {
             time_ns,
             counts: counts.iter().map(|c| c.to_vec()).collect(),
             usage_ns: [("/a".to_owned(), usage)].into(),
+            cpu_ns: vec![usage, 0],
         }
     }
 
@@ -334,6 +347,7 @@ mod tests {
         assert_eq!(after.counted(&before, 0), 5);
         assert_eq!(after.counted(&before, 1), 4);
         assert_eq!(after.used(&before, "/a"), 1.0);
+        assert_eq!(after.worked(&before, 0), 1.0);
         assert_eq!(after.since(&before), 2.0);
     }
 }

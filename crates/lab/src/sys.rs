@@ -28,6 +28,15 @@ pub fn thread_cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of all threads of a process in nanoseconds, up to the moment.
+pub fn cpu_ns(pid: u32) -> Result<u64> {
+    let mut id = 0;
+    // SAFETY: `id` is valid for writing.
+    let error = unsafe { libc::clock_getcpuclockid(pid as libc::pid_t, &mut id) };
+    ensure!(error == 0, "process {pid} is gone");
+    Ok(clock(id))
+}
+
 /// Sleeps until `at_ns` of CLOCK_MONOTONIC.
 pub fn sleep_until(at_ns: u64) {
     let t = libc::timespec {

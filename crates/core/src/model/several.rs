@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long quanta are, and with several servers whose goes on.
 
-use super::{Clock, Member, Model, Node};
+use super::{id, Clock, Member, Model, Node, ROOT};
 use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Policy, Result, LENGTH_MAX_NS, TAG_SHIFT};
 
@@ -9,6 +9,25 @@ impl Model {
     /// Lets newcomers come before those who were ready, among equal start tags.
     pub fn newcomers_first(&mut self) {
         self.newcomers_first = true;
+    }
+
+    /// Does a server have a leaf on its list of those passed over?
+    pub(super) fn passing(&self) -> bool {
+        self.nodes.iter().flatten().any(|n| n.passed.is_some())
+    }
+
+    /// The leaf with the least start tags; where `moves`, v(t) of its path comes to them.
+    pub(super) fn choose(&mut self, moves: bool) -> Option<NodeId> {
+        let mut n = ROOT;
+        while !self.at(n).leaf {
+            let next = self.next_below(n)?;
+            let start = self.start(next);
+            if moves {
+                self.at_mut(n).clock.serve(start);
+            }
+            n = next;
+        }
+        Some(id(n))
     }
 
     /// What the node's weights entitle it to of `period_ns`, beside those runnable now.

@@ -26,7 +26,8 @@ impl<E: Engine> Machine<E> {
             return Ok(None);
         }
         let (mut thread, mut passed) = (None, None);
-        while let Some(leaf) = self.engines[domain].schedule() {
+        let mut next = self.engines[domain].schedule();
+        while let Some(leaf) = next {
             thread = self.first(domain, leaf, server);
             if thread != before && !cut && self.servers.len() > 1 && self.quantum_ns.is_none() {
                 thread = self.near(domain, leaf, server, before, thread)?.or(thread);
@@ -35,6 +36,7 @@ impl<E: Engine> Machine<E> {
                 break;
             }
             passed = self.engines[domain].pass(leaf, passed).map_err(failed())?;
+            next = self.engines[domain].schedule_but();
         }
         while let Some(first) = passed {
             passed = self.engines[domain].restore(first).map_err(failed())?;

@@ -71,6 +71,9 @@ impl Engine for Pair {
     fn schedule(&mut self) -> Option<NodeId> {
         both!(self.schedule())
     }
+    fn schedule_but(&mut self) -> Option<NodeId> {
+        both!(self.schedule_but())
+    }
     fn update(&mut self, leaf: NodeId, length_ns: u64) -> Result<()> {
         both!(self.update(leaf, length_ns))
     }

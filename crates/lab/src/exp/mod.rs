@@ -104,6 +104,7 @@ pub const ALL: &[Experiment] = &[
     osdi96_11::EXPERIMENT,
     shares::EXPERIMENT,
     shares::SEVERAL,
+    shares::EIGHT,
     bounds::EXPERIMENT,
     bounds::FOUR,
     bounds::EIGHT,

@@ -182,7 +182,7 @@ mod tests {
             Sample {
                 time_ns: step as u64 * 100_000_000,
                 counts,
-                usage_ns: Default::default(),
+                ..Default::default()
             }
         };
         let samples: Vec<Sample> = (0..=200).map(sample).collect();

@@ -175,7 +175,7 @@ mod tests {
             all.push(Sample {
                 time_ns: index as u64 * STEP.as_nanos() as u64,
                 counts: vec![vec![count]],
-                usage_ns: Default::default(),
+                ..Default::default()
             });
         }
         all

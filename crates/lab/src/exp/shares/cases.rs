@@ -33,6 +33,36 @@ pub struct Case {
     pub classes: Vec<CaseClass>,
 }
 
+/// What a sleeper wants of a processor.
+const SLEEPER: f64 = 0.1;
+/// A class whose share is so many times what it wants is to get it.
+const ENOUGH: f64 = 1.25;
+
+impl Case {
+    /// The processors that a class without busy threads wants, if all wants of its sleepers are
+    /// known and its share of `cpus` is enough for them whatever its siblings do.
+    pub fn wish(&self, path: &str, cpus: usize) -> Option<f64> {
+        let of = |path: &str| self.classes.iter().find(|c| c.path == path);
+        let load = &of(path)?.load;
+        if load.sleepers == 0 || load.busy + load.bursts > 0 {
+            return None;
+        }
+        let above = |path: &str| {
+            path.rsplit_once('/')
+                .map_or("", |(above, _)| above)
+                .to_owned()
+        };
+        let (mut share, mut at) = (cpus as f64, path.to_owned());
+        while let Some(class) = of(&at) {
+            let siblings = self.classes.iter().filter(|c| above(&c.path) == above(&at));
+            share *= f64::from(class.weight) / siblings.map(|c| f64::from(c.weight)).sum::<f64>();
+            at = above(&at);
+        }
+        let wish = SLEEPER * f64::from(load.sleepers);
+        (share >= ENOUGH * wish).then_some(wish)
+    }
+}
+
 fn class(path: &str, weight: u32, busy: u32) -> CaseClass {
     CaseClass {
         path: path.to_owned(),
@@ -176,6 +206,16 @@ fn crowds(weights: &[u32], threads: &[u32]) -> Case {
     }
 }
 
+/// Threads of a class without children: busy ones, more or fewer than its share is of, or ones
+/// that block.
+fn crowd(random: &mut fastrand::Rng, load: &mut Load) {
+    match random.u32(0..6) {
+        0 => load.sleepers = random.u32(1..=3),
+        1 => load.bursts = random.u32(1..=3),
+        _ => load.busy = random.u32(1..=6),
+    }
+}
+
 /// Two levels or three, where some class or other has too few threads for its share.
 fn uneven(seed: u64) -> Case {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -189,8 +229,11 @@ fn uneven(seed: u64) -> Case {
             continue;
         }
         for child in 0..children {
-            let path = format!("{path}/{child}");
-            classes.push(class(&path, random.u32(1..=6), random.u32(1..=4)));
+            classes.push(class(&format!("{path}/{child}"), random.u32(1..=6), 0));
+            crowd(
+                &mut random,
+                &mut classes.last_mut().expect("pushed above").load,
+            );
         }
     }
     Case {
@@ -200,12 +243,24 @@ fn uneven(seed: u64) -> Case {
     }
 }
 
+/// The chain with enough threads at its end to use what its share of several processors is.
+fn nested_crowd() -> Case {
+    let mut case = nested();
+    for class in case.classes.iter_mut().filter(|c| c.load.busy > 0) {
+        class.load.busy = 3;
+    }
+    case
+}
+
 /// For several processors; the last `trees` of them random ones.
 pub fn several(seed: u64, trees: u64) -> Vec<Case> {
     let mut cases = vec![
         crowds(&[1, 2, 3, 4], &[4, 4, 4, 4]),
         crowds(&[1, 2, 3, 4], &[12, 4, 2, 2]),
         crowds(&[1, 1, 2, 1], &[3, 1, 1, 3]),
+        crowds(&[1, 100], &[8, 8]),
+        nested_crowd(),
+        mix(),
     ];
     cases.extend((0..trees).map(|tree| uneven(seed + tree)));
     cases
@@ -242,6 +297,7 @@ mod tests {
                     path: class.path.clone(),
                     weight: class.weight,
                     busy: class.load.busy,
+                    blocking: 0.0,
                     used: if class.path.matches('/').count() == 1 {
                         1.0
                     } else {
