@@ -109,17 +109,23 @@ static __noinline bool arrive_late(struct thread __arena *th, u64 now)
 	return arrive(th, th->leaf, now);
 }
 
-static __always_inline void wait_begin(struct thread __arena *th, u32 leaf, u64 now)
+/* The thread, which is in no queue yet, asks for service. */
+static __always_inline void wait_soon(struct thread __arena *th, u32 leaf)
 {
 	if (th->waiting)
 		return;
 	if (th->borrows)
 		lend_changed(&loans, as_lend(th));
 	th->waiting = 1;
+	leaf_wait(&tree, leaf);
+}
+
+static __always_inline void wait_begin(struct thread __arena *th, u32 leaf, u64 now)
+{
+	wait_soon(th, leaf);
 	th->chosen = 1;
 	if (!th->hungry_ns)
 		th->hungry_ns = now;
-	leaf_wait(&tree, leaf);
 }
 
 static void wait_end(struct thread __arena *th)

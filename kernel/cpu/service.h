@@ -130,6 +130,9 @@ static __always_inline bool end_of_service(struct ended *e, struct thread __aren
 		wait_begin(th, leaf, now);
 		e->leaf = hsfq_schedule(&tree);
 	}
+	/* Or another CPU would think that nobody waits, until it is in its queue. */
+	if (then == WAITS && nr_cpus > 1 && th->runnable)
+		wait_soon(th, leaf);
 	unlock_tree();
 	return true;
 }

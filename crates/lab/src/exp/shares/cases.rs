@@ -260,7 +260,6 @@ pub fn several(seed: u64, trees: u64) -> Vec<Case> {
         crowds(&[1, 1, 2, 1], &[3, 1, 1, 3]),
         crowds(&[1, 100], &[8, 8]),
         nested_crowd(),
-        mix(),
     ];
     cases.extend((0..trees).map(|tree| uneven(seed + tree)));
     cases
