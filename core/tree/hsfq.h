@@ -226,7 +226,8 @@ CORE_FN u32 hsfq_schedule(hsfq_tree_t *t)
 	return hsfq_least(t, !t->passed);
 }
 
-/* Likewise in place of leaves that this server cannot serve: who cannot use its share falls behind. */
+/* Likewise in place of leaves that this server cannot serve: who cannot use its share falls behind.
+ */
 CORE_FN u32 hsfq_schedule_but(hsfq_tree_t *t)
 {
 	return hsfq_least(t, true);
@@ -300,7 +301,8 @@ CORE_FN u64 hsfq_share(hsfq_tree_t *t, u32 leaf, u64 period_ns)
 	return period_ns;
 }
 
-/* Does a thread of any other leaf wait? That of one which is being passed over does, most likely. */
+/* Does a thread of any other leaf wait? That of one which is being passed over does, most likely.
+ */
 CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 {
 	u32 n = leaf;
