@@ -170,7 +170,7 @@ static void check_node(u32 n)
 static void check_tree(void)
 {
 	static u32 children[HSFQ_NODES], runnable[HSFQ_NODES], weights[HSFQ_NODES];
-	u32 n, nodes = 0, leaves = 0, unused = 0, limited = 0, held = 0;
+	u32 n, nodes = 0, leaves = 0, unused = 0, limited = 0, held = 0, passed = 0;
 	struct hsfq_node *h;
 
 	memset(children, 0, tree.unused * sizeof(u32));
@@ -184,6 +184,7 @@ static void check_tree(void)
 		nodes++;
 		limited += !!(h->flags & HSFQ_LIMITED);
 		held += !!(h->flags & HSFQ_HELD);
+		passed += !!(h->flags & HSFQ_PASSED);
 		children[h->parent]++;
 		if (h->flags & HSFQ_RUNNABLE) {
 			runnable[h->parent]++;
@@ -192,7 +193,7 @@ static void check_tree(void)
 		}
 	}
 	CHECK(nodes == tree.nodes && leaves == tree.runnable);
-	CHECK(limited == tree.limited && held == tree.held);
+	CHECK(limited == tree.limited && held == tree.held && passed == tree.passed);
 	for (n = 1; n < tree.unused; n++) {
 		h = &tree.node[n];
 		if (!(h->flags & HSFQ_USED) || (h->flags & HSFQ_LEAF))
@@ -242,7 +243,8 @@ static void check_choice(u32 leaf)
 		u32 parent = tree.node[n].parent;
 
 		CHECK(tree.node[n].flags & HSFQ_READY);
-		CHECK(!sfq_before(tree.node[parent].clock.vtime, tree.node[n].flow.start));
+		CHECK(tree.passed ||
+		      !sfq_before(tree.node[parent].clock.vtime, tree.node[n].flow.start));
 		for (c = 1; c < tree.unused; c++)
 			if (c != n && tree.node[c].parent == parent &&
 			    (tree.node[c].flags & HSFQ_READY))
