@@ -234,8 +234,8 @@ static void check_threads(void)
 	}
 }
 
-/* The chosen leaf has the least tag at every level. */
-static void check_choice(u32 leaf)
+/* The chosen leaf has the least tag at every level. `moved`: v(t) came to its tags. */
+static void check_choice(u32 leaf, bool moved)
 {
 	u32 n, c;
 
@@ -243,7 +243,7 @@ static void check_choice(u32 leaf)
 		u32 parent = tree.node[n].parent;
 
 		CHECK(tree.node[n].flags & HSFQ_READY);
-		CHECK(tree.passed ||
+		CHECK(!moved ||
 		      !sfq_before(tree.node[parent].clock.vtime, tree.node[n].flow.start));
 		for (c = 1; c < tree.unused; c++)
 			if (c != n && tree.node[c].parent == parent &&
@@ -278,7 +278,7 @@ static void dispatch(void)
 		CHECK(!tree.node[HSFQ_ROOT].waiting);
 		return;
 	}
-	check_choice(leaf);
+	check_choice(leaf, !tree.passed);
 	for (i = 0; i < THREADS; i++) {
 		struct thread *th = &threads[i];
 
@@ -308,7 +308,7 @@ static void look(u32 server, bool give_up)
 	if (!give_up)
 		leaf = server & 1 ? hsfq_schedule_but(&tree) : hsfq_schedule(&tree);
 	if (leaf)
-		check_choice(leaf);
+		check_choice(leaf, (server & 1) || !tree.passed);
 	while (!leaf && passed)
 		passed = leaf_restore(&tree, passed);
 	choosing[server].leaf = leaf;

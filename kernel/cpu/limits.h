@@ -99,7 +99,7 @@ static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	limit_armed = 0;
 	tree.release_ns = HSFQ_NEVER;
 	unlock_tree_irq(&flags);
-	if (some_urgent)
+	if (some_die)
 		rescue(now);
 	for (limit_next = tree.unused; (n = limit_next) > HSFQ_ROOT && can_loop;) {
 		limit_next = n - 1;

@@ -11,8 +11,9 @@
  * inside a system call, for INSIDE_MOST short quanta: it may hold what the whole machine
  * waits for, such as the mutex of all cgroups, which it takes to enter the class. What
  * they take is a debt of the class. The kernel does not tell who is killed while waiting:
- * all are looked at once a second, and at the end of the period in which such a thread
- * of a held class was seen, for it may not be the only one.
+ * all are looked at once a second, and at the end of the period in which a thread of a
+ * held class was seen to die, for it may not be the only one. Those inside a system call
+ * are served once a second only: periods are as short as a user likes.
  *
  * One that is preempted inside an RCU read section holds up every grace period, and
  * all who wait for one, until its turn comes. It may leave the section first, if that
@@ -49,8 +50,8 @@
  * value that it may have. Two timers at once leave some leaves to the next time. */
 static volatile u32 rescue_next;
 
-/* A thread of a held class was seen that need not wait. */
-static bool some_urgent;
+/* A thread of a held class was seen to die. */
+static bool some_die;
 
 struct pt_regs___arm64 {
 	s32 syscallno;
@@ -87,19 +88,15 @@ static bool inside(struct task_struct *p, struct thread __arena *th)
 	return BPF_CORE_READ((struct pt_regs___arm64 *)regs, syscallno) >= 0;
 }
 
-/* Must the thread wait for its class's next period? One that dies need not, nor one inside a
- * system call at first; others like it are looked for from now on (some_urgent). */
+/* Must the thread wait for its class's next period? One inside a system call need not at first. One
+ * that dies need not, and the others of its kind are looked for from now on (some_die). */
 static bool must_wait(struct task_struct *p, struct thread __arena *th)
 {
 	if (!tree.held || !limit_held(&tree, th->leaf))
 		return false;
-	if (!dies(p)) {
-		if (!inside(p, th))
-			return true;
-		some_urgent = true;
-		return th->inside++ >= INSIDE_MOST;
-	}
-	some_urgent = true;
+	if (!dies(p))
+		return !inside(p, th) || th->inside++ >= INSIDE_MOST;
+	some_die = true;
 	return false;
 }
 
@@ -136,7 +133,7 @@ __noinline int rescue(u64 now)
 {
 	u32 leaf;
 
-	some_urgent = false;
+	some_die = false;
 	for (rescue_next = tree.unused; (leaf = rescue_next) > HSFQ_ROOT && can_loop;) {
 		rescue_next = leaf - 1;
 		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)

@@ -84,6 +84,28 @@ fn a_lone_leaf_owes_no_more_than_tags_can_tell() {
     assert_eq!(t.node(sleeper).unwrap().start_tag, v);
 }
 
+/// While a server passes a leaf over, who is served in its place waits the longer for it: v(t) stays
+/// and nobody is alone. Unless the leaf's threads are not for that server.
+#[test]
+fn a_leaf_passed_over_for_a_moment_does_not_fall_behind() {
+    let mut t = Tree::new();
+    t.set_servers(2);
+    let [first, ahead] = [1, 1].map(|w| t.mknod_leaf(NodeId::ROOT, w).unwrap());
+    t.setrun(ahead).unwrap();
+    t.update(ahead, 1_000_000).unwrap();
+    t.setrun(first).unwrap();
+    assert_eq!(t.schedule(), Some(first));
+    let v = |t: &Tree| t.node(NodeId::ROOT).unwrap().vtime;
+    let (before, tag) = (v(&t), t.node(ahead).unwrap().start_tag);
+    assert_ne!(before, tag);
+    assert_eq!(t.pass(first, None).unwrap(), Some(first));
+    assert_eq!(t.schedule(), Some(ahead));
+    assert_eq!(v(&t), before);
+    assert!(t.contended(ahead).unwrap());
+    assert_eq!(t.schedule_but(), Some(ahead));
+    assert_eq!(v(&t), tag);
+}
+
 /// What a node is ahead of v(t) by keeps its length also where the remainder
 /// of earlier divisions makes it one unit more than the longest quantum.
 #[test]
