@@ -48,8 +48,9 @@ pull() {
 	while [[ -e $FILES || -e /sys/block/testdisk0 ]]; do sleep 0.02; done
 }
 
+# Who comes when the disk is gone makes no file of its name: the next disk would not be seen behind it.
 load() { # load FIO-OPTION...
-	fio --name=load --filename=/dev/testdisk0 --direct=1 --ioengine=libaio --iodepth=16 --randseed=7 --output-format=terse "$@" >/dev/null
+	fio --name=load --filename=/dev/testdisk0 --allow_file_create=0 --direct=1 --ioengine=libaio --iodepth=16 --randseed=7 --output-format=terse "$@" >/dev/null
 }
 
 # It ends with the disk.
