@@ -18,19 +18,18 @@ modprobe testdisk queues=2 count=0
 modprobe cello
 
 # ---- the storm: five programs write, read what they wrote and compare it, over and over
-client() { # client CGROUP FIO-OPTION...
+client() { # client CGROUP FIO-OPTION...: two rounds at least, however soon the storm is over
 	local cgroup=$1 rounds=0 said
 	shift
 	said=$(mktemp)
 	echo "$BASHPID" >"$CG/$cgroup/cgroup.procs"
-	until [[ -e /tmp/stop ]]; do
+	until [[ -e /tmp/stop && $rounds -gt 1 ]]; do
 		if ! fio --name="file$BASHPID" --directory=/mnt --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
 			--randseed=$((++rounds)) "$@" >"$said" 2>&1; then
 			cat "$said"
 			return 1
 		fi
 	done
-	[[ $rounds -gt 1 ]]
 }
 clients() { # clients SIZE: of their files
 	local direct='--direct=1 --ioengine=libaio --iodepth=16'
