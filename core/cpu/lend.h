@@ -23,7 +23,9 @@
  *   lend_settle              a thread gets the weight and the leaf due to it
  *
  * The first four only note whose loans have changed. The caller settles all of
- * them before it chooses next. What a thread was lent is worked out anew from
+ * them before it chooses next, once they are due (lend_due): most waits for a lock take
+ * microseconds, and to settle a loan that is over by then would cost more than the wait.
+ * What a thread was lent is worked out anew from
  * those that lend to it, so nothing adds up over time. Links never form a
  * circle: the one that would close it, a deadlock, lends nothing.
  *
@@ -39,6 +41,9 @@ enum {
 	LEND_CHAIN_MAX = 16,   /* threads that one loan is passed on through */
 	LEND_LENDERS_MAX = 32, /* threads that lend to one */
 };
+
+/* Loans that change within so long are settled together. */
+#define LEND_TOGETHER_NS 500000ULL
 
 /* All of a CPU, for comparing what two leaves give a thread. */
 #define LEND_WHOLE (1ULL << 48)
@@ -58,6 +63,7 @@ struct lend_thread {
 	u8 borrows; /* others wait for it, or it is not yet back from their loans */
 	u8 changed; /* it is in the list of those to settle */
 	u8 lenders_count;
+	u8 moves; /* it belongs in another leaf, but was in service when it was settled */
 	u32 at_home_generation;
 	struct sfq_flow at_home;              /* a guest's tags at home */
 	u64 sooner;                           /* its start tag was put back by that for loans */
@@ -77,6 +83,7 @@ struct lend_book {
 	u64 chained; /* of those, to a holder that lent them on */
 	u64 guests;  /* times that a thread went to be served in another leaf */
 	u64 returned;
+	u64 settled_ns; /* all were settled last then */
 };
 
 typedef struct lend_book CORE_MEM lend_book_t;
@@ -106,6 +113,19 @@ CORE_FN lend_thread_t *lend_next(lend_book_t *b)
 		th->changed = 0;
 	}
 	return th;
+}
+
+/* Are there any to settle? The first after a pause at once. */
+CORE_FN bool lend_due(lend_book_t *b, u64 now_ns)
+{
+	return b->changed && now_ns - b->settled_ns >= LEND_TOGETHER_NS;
+}
+
+/* The caller has settled what it could. What it could not is due at once. */
+CORE_FN void lend_settled(lend_book_t *b, u64 now_ns)
+{
+	if (!b->changed)
+		b->settled_ns = now_ns;
 }
 
 /* ---- who waits for whom ------------------------------------------------ */
@@ -374,6 +394,7 @@ CORE_FN void lend_settle(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th, u64 
 {
 	struct lend_place p;
 
+	th->moves = 0;
 	lend_choose(t, th, &p);
 	if (th->leaf == p.leaf) {
 		if (th->lt.weight == p.weight)
@@ -382,6 +403,7 @@ CORE_FN void lend_settle(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th, u64 
 	} else if (!th->runnable || th->waiting) {
 		lend_move(t, b, th, &p, now_ns);
 	} else {
+		th->moves = 1;
 		return;
 	}
 	if (th->lends && th->holder)

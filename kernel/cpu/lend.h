@@ -124,7 +124,7 @@ static bool put_right(struct lend_turn *turn, s32 cpu)
 }
 
 /*
- * From ops.dispatch, where the loans have changed: they are settled, and the leaf
+ * From ops.dispatch, where changed loans are due: they are settled, and the leaf
  * is chosen anew. The running thread is in no queue and needs no other place.
  */
 __noinline int lend_and_choose(s32 cpu, struct thread __arena *running __arg_arena, u64 now)
@@ -137,6 +137,7 @@ __noinline int lend_and_choose(s32 cpu, struct thread __arena *running __arg_are
 		if (!put_right(&turn, cpu))
 			break;
 	}
+	lend_settled(&loans, now);
 	return choose();
 }
 

@@ -92,15 +92,17 @@ for kind in "" --inherit --robust; do
 	stop $holder $first $second $waiter
 done
 
-# Through a chain of three: /heavy waits for b, whose holder waits for a.
+# Through a chain of three: /heavy waits for b, whose holder waits for a. The ten are all there
+# before: with a hundredth of the processor it would take them seconds to start.
+busy /light 10
+first=$!
+until [[ $(compgen -G "/proc/$first/task/*" | wc -l) -ge 10 ]]; do sleep 0.1; done
 lock /light a -- --hold 1000s
 holder=$!
 lock /light b a -- --hold 1ms
 middle=$!
 lock /heavy b -- --hold 1ms
 waiter=$!
-busy /light 10
-first=$!
 busy /other 1
 second=$!
 sleep 0.5

@@ -7,6 +7,8 @@ use crate::{ffi, NodeId, Tree};
 pub const CHAIN_MAX: usize = 16;
 /// Most threads that lend to one.
 pub const LENDERS_MAX: usize = 32;
+/// Loans that change within so long, in ns, are settled together.
+pub const TOGETHER_NS: u64 = 500_000;
 
 /// Where a thread is served, and what it weighs there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +172,12 @@ impl Lending {
             assert!(n < 1_000_000, "settling does not end");
         }
         n
+    }
+
+    /// Are there loans to settle at that time?
+    pub fn due(&mut self, now_ns: u64) -> bool {
+        // SAFETY: only looks.
+        unsafe { ffi::qcore_lend_due(self.memory.as_mut_ptr(), now_ns) }
     }
 
     /// Where it is served.

@@ -285,7 +285,14 @@ bool qcore_lend_settle(hsfq_tree_t *t, struct qcore_lending *l, u64 now_ns)
 
 	if (th)
 		lend_settle(t, &l->book, th, now_ns);
+	else
+		lend_settled(&l->book, now_ns);
 	return th;
+}
+
+bool qcore_lend_due(struct qcore_lending *l, u64 now_ns)
+{
+	return lend_due(&l->book, now_ns);
 }
 
 struct qcore_place qcore_lend_place(const struct qcore_lending *l, u32 i)

@@ -4,7 +4,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use qlinux_core::lend::{Lending, LENDERS_MAX};
+use qlinux_core::lend::{Lending, LENDERS_MAX, TOGETHER_NS};
 use qlinux_core::{NodeId, Policy, Tree};
 use qlinux_properties::cases;
 
@@ -79,6 +79,11 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (i.clone(), 1..=10_000u32).prop_map(|(i, weight)| Op::Weight { i, weight }),
         1 => (i, 0..8usize).prop_map(|(i, leaf)| Op::Move { i, leaf }),
     ]
+}
+
+/// Loans are settled some time after they have changed, with others.
+fn settled_or_not() -> impl Strategy<Value = (Op, bool)> {
+    (op(), proptest::bool::weighted(0.7))
 }
 
 impl World {
@@ -200,7 +205,6 @@ impl World {
             }
             _ => {}
         }
-        self.lending.settle();
     }
 
     /// Every leaf counts just those that are in it.
@@ -288,10 +292,15 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn in_one_leaf_weights_are_what_the_definition_says(ops in vec(op(), 1..120)) {
+    fn in_one_leaf_weights_are_what_the_definition_says(ops in vec(settled_or_not(), 1..120)) {
         let mut world = World::new(&[Policy::Sfq]);
-        for op in &ops {
+        for (op, settled) in &ops {
             world.run(op);
+            world.check_leaves();
+            if !settled {
+                continue;
+            }
+            world.lending.settle();
             world.check_leaves();
             let all = || (0..THREADS).filter(|&i| world.said(i).is_some());
             for i in all() {
@@ -305,18 +314,21 @@ proptest! {
     }
 
     #[test]
-    fn across_leaves_everybody_is_counted_once_and_comes_back(ops in vec(op(), 1..150)) {
+    fn across_leaves_everybody_is_counted_once_and_comes_back(ops in vec(settled_or_not(), 1..150)) {
         let mut world = World::new(&[Policy::Sfq, Policy::Ts, Policy::Rr, Policy::Sfq, Policy::Fifo]);
-        for op in &ops {
+        for (op, settled) in &ops {
             world.run(op);
             world.check_leaves();
-            world.check_places();
+            if *settled {
+                world.lending.settle();
+                world.check_leaves();
+                world.check_places();
+            }
         }
         world.check_returned();
     }
 }
 
-/// Two classes of weight 1 and 100, ten busy threads in the light one.
 fn inversion() -> (Lending, NodeId, NodeId) {
     let mut tree = Tree::new();
     let light = tree.mknod_leaf(NodeId::ROOT, 1).unwrap();
@@ -409,8 +421,9 @@ fn more_lenders_than_there_is_room_for_keep_their_weight() {
 }
 
 /// Two busy threads, 1:2, and one that the heavier one holds a lock against, again and again,
-/// while it waits for its turn: the lock is given up `held_ns` into the next one.
-fn served_beside_short_loans(held_ns: u64) -> [u64; 2] {
+/// while it waits for its turn: the lock is given up `held_ns` into the next one. Loans are settled
+/// after every `settle_every` turns.
+fn served_beside_short_loans(held_ns: u64, settle_every: u64) -> [u64; 2] {
     const QUANTUM: u64 = 3 * MS;
     let mut tree = Tree::new();
     let leaf = tree.mknod_leaf(NodeId::ROOT, 100).unwrap();
@@ -445,16 +458,33 @@ fn served_beside_short_loans(held_ns: u64) -> [u64; 2] {
             lending.wait(2);
             lending.block(2);
         }
-        lending.settle();
+        if turn % settle_every == 0 {
+            lending.settle();
+        }
     }
     served
 }
 
 #[test]
 fn short_loans_leave_the_long_run_shares_as_they_are() {
-    for held_ns in [20_000, MS, 3 * MS] {
-        let [light, heavy] = served_beside_short_loans(held_ns);
+    for (held_ns, settle_every) in [(20_000, 1), (MS, 1), (3 * MS, 1), (20_000, 2), (MS, 5)] {
+        let [light, heavy] = served_beside_short_loans(held_ns, settle_every);
         let ratio = heavy as f64 / light as f64;
-        assert!((ratio - 2.0).abs() < 0.02, "held {held_ns} ns: {ratio}");
+        assert!(
+            (ratio - 2.0).abs() < 0.02,
+            "held {held_ns} ns, settled after {settle_every}: {ratio}"
+        );
     }
+}
+
+#[test]
+fn loans_are_due_at_once_after_a_pause_and_together_in_a_row() {
+    let (mut lending, ..) = inversion();
+    lending.settle(); // at time 0
+    assert!(!lending.due(1_000 * TOGETHER_NS), "nothing has changed");
+    lending.set_weight(0, 7);
+    assert!(!lending.due(TOGETHER_NS - 1));
+    assert!(lending.due(TOGETHER_NS));
+    lending.settle();
+    assert!(!lending.due(1_000 * TOGETHER_NS), "all is settled");
 }
