@@ -103,6 +103,34 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 }
 
 /*
+ * The thread's quantum is over, and ops.dispatch, or with several CPUs ops.stopping, has told the
+ * tree that it waits. Nothing is left to be asked there. Should a loan change its key meanwhile,
+ * ops.dispatch looks for it until it is in its queue.
+ */
+static void put_back(struct task_struct *p, struct thread __arena *th, struct dsq_place *to,
+		     u64 now)
+{
+	bool held = limit_held(&tree, th->leaf);
+	s32 idle;
+
+	th->chosen = 1;
+	if (!th->hungry_ns)
+		th->hungry_ns = now;
+	if (held && !must_wait(p, th)) {
+		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_MIN_NS, to->enq_flags);
+		return;
+	}
+	to->dsq_id = th->queue = th->leaf;
+	to->vtime = leaf_key(&th->lt);
+	dsq_insert_vtime(p, to);
+	if (nr_cpus == 1 || held || leaving())
+		return;
+	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/*
  * The thread waits in its leaf's queue. The quantum in service on its CPU is
  * cut short where this thread shall not wait for all of it.
  */
@@ -120,6 +148,10 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!th) {
 		dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM_ALONE_NS, enq_flags);
+		return;
+	}
+	if (th->waiting && !c->th) {
+		put_back(p, th, &to, now);
 		return;
 	}
 	if (th->holder)
@@ -145,8 +177,8 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	over = due && due <= now + TIMER_SLACK_NS;
 	if (over)
 		c->calm = quantum_calm(c->calm, now);
-	now_on = over && !loans.changed && hsfq_is_next(&tree, leaf);
-	straight = CORE_ALONE && !held && !loans.changed && quantum_straight(&tree, leaf);
+	now_on = over && !lend_due(&loans, now) && hsfq_is_next(&tree, leaf);
+	straight = CORE_ALONE && !held && !lend_due(&loans, now) && quantum_straight(&tree, leaf);
 	if (straight)
 		c->straight = th;
 	unlock_tree();
@@ -240,9 +272,9 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		leaf = e.leaf;
 	} else {
-		leaf = choose();
+		leaf = choose_next(c);
 	}
-	if (loans.changed)
+	if (loans.changed && ((th && th->moves) || lend_due(&loans, clock_now())))
 		leaf = lend_and_choose(cpu, th, clock_now());
 	if (th) {
 		if (trace_on)
@@ -312,19 +344,28 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 	now = clock_now();
 	if (!end_service(&e, th, p->se.sum_exec_runtime, now, !runnable))
 		return;
+	if (nr_cpus > 1 && !runnable) {
+		c->next = e.leaf;
+		c->next_at = now;
+	}
 	if (e.times)
 		limits_reached(e.timer, now);
 	if (trace_on)
 		trace_end(&e, p->pid);
 }
 
-/* Without a timer, or set from another CPU, quanta end at the tick. */
+/* Without a timer, or set from another CPU, quanta end at the tick. There, too, they end where
+ * loans are to be settled and nobody else has asked the tree since. */
 SEC("struct_ops/op_tick")
 void BPF_PROG(op_tick, struct task_struct *p)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
+	u64 now;
 
-	if (c->due && c->th && clock_now() >= c->due)
+	if (!c->th || (!c->due && !loans.changed))
+		return;
+	now = clock_now();
+	if ((c->due && now >= c->due) || lend_due(&loans, now))
 		task_set_slice(p, 0);
 }
 

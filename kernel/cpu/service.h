@@ -11,6 +11,9 @@
 /* Where serve_anybody() is in the tree. Not on the stack, as rescue_next. */
 static volatile u32 anybody_next;
 
+/* What was chosen as the next leaf holds for so long. */
+#define NEXT_OLD_NS 10000ULL
+
 /* What choose() returns where the tree cannot be asked (lock.h). */
 #define LEAF_UNKNOWN (~0U)
 
@@ -89,7 +92,7 @@ static u32 charge(struct thread __arena *th, u32 leaf, u64 exec, u64 now)
 
 /* What the end of a thread's service brought about. */
 struct ended {
-	u32 leaf;  /* the one to be served next, if the thread asks for another quantum */
+	u32 leaf;  /* the one to be served next, unless the thread was preempted */
 	u32 times; /* classes of its path that have used up their budgets by that */
 	u32 timer; /* the timer of limits is to be set */
 	u32 last;  /* it was the last runnable thread of its leaf */
@@ -126,10 +129,10 @@ static __always_inline bool end_of_service(struct ended *e, struct thread __aren
 	departed = then == SLEEPS && depart(th);
 	if (trace_on)
 		e->last = departed && !tree.node[leaf].runnable;
-	if (then == ASKS) {
+	if (then == ASKS)
 		wait_begin(th, leaf, now);
+	if (then == ASKS || (then == SLEEPS && nr_cpus > 1))
 		e->leaf = hsfq_schedule(&tree);
-	}
 	/* Or another CPU would think that nobody waits, until it is in its queue. */
 	if (then == WAITS && nr_cpus > 1 && th->runnable)
 		wait_soon(th, leaf);
@@ -162,6 +165,19 @@ __noinline int choose(void)
 	leaf = hsfq_schedule(&tree);
 	unlock_tree();
 	return leaf;
+}
+
+/* Likewise, where the thread in service here has gone to sleep. The leaf was chosen in ops.stopping
+ * then, unless that is long ago. That none waited is asked again: who came since has found no
+ * idle CPU, which this one would now be. */
+static __always_inline u32 choose_next(struct cpu_state __arena *c)
+{
+	u32 leaf = nr_cpus > 1 ? c->next : HSFQ_NIL;
+
+	if (!leaf)
+		return choose();
+	c->next = HSFQ_NIL;
+	return clock_now() - c->next_at < NEXT_OLD_NS ? leaf : choose();
 }
 
 /* This CPU cannot serve the leaf, which joins those it has passed over: its threads are for others,

@@ -53,9 +53,10 @@ struct cpu_state {
 	u64 ending;                  /* another CPU has asked for the end of the quantum */
 	u64 reading;                 /* steps since its quantum was over (rescue.h) */
 	u64 leaving;                 /* it goes offline, or is */
-	u64 calm;   /* interruptions so far are paid for then (core/cpu/quantum.h) */
-	u32 passed; /* leaves that it could not restore yet */
-	u32 pad;
+	u64 calm;    /* interruptions so far are paid for then (core/cpu/quantum.h) */
+	u32 passed;  /* leaves that it could not restore yet */
+	u32 next;    /* leaf that was chosen when the thread here went to sleep, */
+	u64 next_at; /* and when */
 	struct thread __arena *straight; /* was given to it to be the next, before that was sure */
 };
 
