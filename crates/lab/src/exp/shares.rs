@@ -37,19 +37,13 @@ pub const SEVERAL: Experiment = Experiment {
            others block. A class that wants less than its share gets what it wants.",
     cpus: 4,
     seconds: 300,
-    run: |lab| {
-        let cases = cases::several(lab.seed, if lab.full { 20 } else { 4 });
-        compare(lab, &SEVERAL, cases, 0.5)
-    },
+    run: |lab| compare_several(lab, &SEVERAL),
 };
 
 pub const EIGHT: Experiment = Experiment {
     name: "shares-eight",
     cpus: 8,
-    run: |lab| {
-        let cases = cases::several(lab.seed, if lab.full { 20 } else { 4 });
-        compare(lab, &EIGHT, cases, 0.5)
-    },
+    run: |lab| compare_several(lab, &EIGHT),
     ..SEVERAL
 };
 
@@ -57,9 +51,6 @@ pub const EIGHT: Experiment = Experiment {
 const CONTENT: f64 = 98.0;
 /// Errors over one second may be so much larger than over the whole time.
 const SECOND: f64 = 2.0;
-
-/// What a sleeper does in each of its periods, of ten times the length.
-const RUN: Duration = Duration::from_millis(1);
 
 /// What is due to a class.
 #[derive(Clone, Copy, PartialEq)]
@@ -117,8 +108,9 @@ fn start(scene: &mut Scene, path: &str, load: &Load) -> Result<()> {
     }
     if load.sleepers > 0 {
         let count = threads(load.sleepers);
-        let run = format!("{}us", RUN.as_micros());
-        let args = ["--run", &run, "--period", "10ms", "--threads", &count];
+        let micros = |time: Duration| format!("{}us", time.as_micros());
+        let (run, period) = (micros(cases::RUN), micros(cases::PERIOD));
+        let args = ["--run", &run, "--period", &period, "--threads", &count];
         scene.start(path, "sleeper", &args)?;
     }
     if load.bursts > 0 {
@@ -177,7 +169,7 @@ fn wishes(case: &Case, scene: &Scene, woken: &[usize], length: f64) -> Vec<Row> 
             weight: class.weight,
             threads: 0,
             used: periods
-                .map(|(_, woken)| *woken as f64 * RUN.as_secs_f64())
+                .map(|(_, woken)| *woken as f64 * cases::RUN.as_secs_f64())
                 .sum(),
             ideal,
             second: 0.0,
@@ -238,6 +230,11 @@ fn compare_loops(rows: &mut [Row]) {
             *error = 100.0 * (*count as f64 / expected - 1.0);
         }
     }
+}
+
+fn compare_several(lab: &Lab, experiment: &Experiment) -> Result<Outcome> {
+    let cases = cases::several(lab.seed, if lab.full { 20 } else { 4 });
+    compare(lab, experiment, cases, 0.5)
 }
 
 /// Measures all cases on each side; `target` is the relative error allowed, in percent.

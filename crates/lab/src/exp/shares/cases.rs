@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The trees whose shares are measured.
 
+use std::time::Duration;
+
 /// Threads of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     /// Threads that never block.
     pub busy: u32,
-    /// Threads that want 1 ms of every 10 ms.
+    /// Threads that want [`RUN`] of every [`PERIOD`].
     pub sleepers: u32,
     /// Threads that run and sleep for random times.
     pub bursts: u32,
@@ -33,8 +35,10 @@ pub struct Case {
     pub classes: Vec<CaseClass>,
 }
 
-/// What a sleeper wants of a processor.
-const SLEEPER: f64 = 0.1;
+/// What a sleeper does in each of its periods,
+pub const RUN: Duration = Duration::from_millis(1);
+/// and how long they are.
+pub const PERIOD: Duration = Duration::from_millis(10);
 /// A class whose share is so many times what it wants is to get it.
 const ENOUGH: f64 = 1.25;
 
@@ -58,7 +62,7 @@ impl Case {
             share *= f64::from(class.weight) / siblings.map(|c| f64::from(c.weight)).sum::<f64>();
             at = above(&at);
         }
-        let wish = SLEEPER * f64::from(load.sleepers);
+        let wish = f64::from(load.sleepers) * RUN.as_secs_f64() / PERIOD.as_secs_f64();
         (share >= ENOUGH * wish).then_some(wish)
     }
 }
