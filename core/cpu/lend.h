@@ -115,10 +115,13 @@ CORE_FN lend_thread_t *lend_next(lend_book_t *b)
 	return th;
 }
 
-/* Are there any to settle? The first after a pause at once. */
-CORE_FN bool lend_due(lend_book_t *b, u64 now_ns)
+/* Are there any to settle? The first after a pause at once; and before a thread that could not
+ * change its leaf in service, NULL: none, competes again, or others' loans would keep it there. */
+CORE_FN bool lend_due(lend_book_t *b, const lend_thread_t *competes, u64 now_ns)
 {
-	return b->changed && now_ns - b->settled_ns >= LEND_TOGETHER_NS;
+	if (!b->changed)
+		return false;
+	return (competes && competes->moves) || now_ns - b->settled_ns >= LEND_TOGETHER_NS;
 }
 
 /* The caller has settled what it could. What it could not is due at once. */

@@ -177,8 +177,9 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	over = due && due <= now + TIMER_SLACK_NS;
 	if (over)
 		c->calm = quantum_calm(c->calm, now);
-	now_on = over && !lend_due(&loans, now) && hsfq_is_next(&tree, leaf);
-	straight = CORE_ALONE && !held && !lend_due(&loans, now) && quantum_straight(&tree, leaf);
+	now_on = over && !lend_due(&loans, NULL, now) && hsfq_is_next(&tree, leaf);
+	straight = CORE_ALONE && !held && !lend_due(&loans, NULL, now) &&
+		   quantum_straight(&tree, leaf);
 	if (straight)
 		c->straight = th;
 	unlock_tree();
@@ -274,7 +275,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	} else {
 		leaf = choose_next(c);
 	}
-	if (loans.changed && ((th && th->moves) || lend_due(&loans, clock_now())))
+	if (loans.changed && lend_due(&loans, as_lend(th), clock_now()))
 		leaf = lend_and_choose(cpu, th, clock_now());
 	if (th) {
 		if (trace_on)
@@ -365,7 +366,7 @@ void BPF_PROG(op_tick, struct task_struct *p)
 	if (!c->th || (!c->due && !loans.changed))
 		return;
 	now = clock_now();
-	if ((c->due && now >= c->due) || lend_due(&loans, now))
+	if ((c->due && now >= c->due) || lend_due(&loans, NULL, now))
 		task_set_slice(p, 0);
 }
 

@@ -258,6 +258,7 @@ extern "C" {
     pub fn qcore_lend_exit(t: *mut RawTree, l: *mut u64, i: u32);
     pub fn qcore_lend_settle(t: *mut RawTree, l: *mut u64, now: u64) -> bool;
     pub fn qcore_lend_due(l: *mut u64, now: u64) -> bool;
+    pub fn qcore_lend_due_before(l: *mut u64, i: u32, now: u64) -> bool;
     pub fn qcore_lend_place(l: *const u64, i: u32) -> crate::lend::Place;
     pub fn qcore_ledger_size(domains: u32) -> usize;
     pub fn qcore_ledger_init(l: *mut u64, domains: u32);

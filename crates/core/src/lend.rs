@@ -180,6 +180,13 @@ impl Lending {
         unsafe { ffi::qcore_lend_due(self.memory.as_mut_ptr(), now_ns) }
     }
 
+    /// Likewise, when the quantum of this thread is over and it competes for the next.
+    pub fn due_before(&mut self, i: usize, now_ns: u64) -> bool {
+        assert!(self.threads[i]);
+        // SAFETY: it exists.
+        unsafe { ffi::qcore_lend_due_before(self.memory.as_mut_ptr(), i as u32, now_ns) }
+    }
+
     /// Where it is served.
     pub fn place(&self, i: usize) -> Place {
         assert!(self.threads[i]);

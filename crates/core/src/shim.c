@@ -292,7 +292,12 @@ bool qcore_lend_settle(hsfq_tree_t *t, struct qcore_lending *l, u64 now_ns)
 
 bool qcore_lend_due(struct qcore_lending *l, u64 now_ns)
 {
-	return lend_due(&l->book, now_ns);
+	return lend_due(&l->book, NULL, now_ns);
+}
+
+bool qcore_lend_due_before(struct qcore_lending *l, u32 i, u64 now_ns)
+{
+	return lend_due(&l->book, &l->th[i], now_ns);
 }
 
 struct qcore_place qcore_lend_place(const struct qcore_lending *l, u32 i)

@@ -329,6 +329,7 @@ proptest! {
     }
 }
 
+/// Two classes of weight 1 and 100, ten busy threads in the light one.
 fn inversion() -> (Lending, NodeId, NodeId) {
     let mut tree = Tree::new();
     let light = tree.mknod_leaf(NodeId::ROOT, 1).unwrap();
@@ -396,7 +397,11 @@ fn a_quantum_in_service_is_charged_where_it_began() {
     assert_eq!(lending.place(0).leaf(), light.number());
     lending.charge(0, MS);
     lending.wait(0);
+    // However recently others were settled, who competes again is served where it belongs.
+    assert!(!lending.due(1) && !lending.due_before(2, 1));
+    assert!(lending.due_before(0, 1));
     lending.settle();
+    assert!(!lending.due_before(0, 1));
     assert_eq!(lending.place(0).leaf(), heavy.number());
     assert_eq!(lending.tree().node(light).unwrap().served_ns, MS);
 }
