@@ -11,19 +11,8 @@ set -u
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
 
 equal sockets "$(sort -u /sys/devices/system/cpu/cpu*/topology/physical_package_id | xargs)" '0 1'
-make_class a
-make_class b
-make_class b/x
-make_class b/y
-echo 400 >$CG/b/cpu.weight
-echo 300 >$CG/b/x/cpu.weight
-echo 500 >$CG/b/y/cpu.weight
-for class in a b/x b/y; do busy $class 8; done
-use 10 a b/x b/y
-near nested-a "$(of a a b/x b/y)" 0.2 1
-near nested-b-x "$(of b/x a b/x b/y)" 0.3 1
-near nested-b-y "$(of b/y a b/x b/y)" 0.5 1
-near all "$(awk -v a="${used[a]}" -v x="${used[b/x]}" -v y="${used[b/y]}" 'BEGIN { print a + x + y }')" 8 2
+nested 8
+near_nested 8 1
 
 # Three threads cannot use more than three CPUs: what is left of their share is the others'.
 gone b/y

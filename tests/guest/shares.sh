@@ -10,21 +10,9 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
 
-make_class a
-make_class b
-make_class b/x
-make_class b/y
-echo 400 >$CG/b/cpu.weight
-echo 300 >$CG/b/x/cpu.weight
-echo 500 >$CG/b/y/cpu.weight
-for class in a b/x b/y; do busy $class; done
-
+nested 1
 # Ten seconds of quanta of some milliseconds: half a percent is a few of them.
-use 10 a b/x b/y
-near nested-a "$(of a a b/x b/y)" 0.2 0.5
-near nested-b-x "$(of b/x a b/x b/y)" 0.3 0.5
-near nested-b-y "$(of b/y a b/x b/y)" 0.5 0.5
-near all "$(awk -v a="${used[a]}" -v x="${used[b/x]}" -v y="${used[b/y]}" 'BEGIN { print a + x + y }')" 1 2
+near_nested 1 0.5
 
 # Its sibling has what one leaves, before anyone else.
 gone b/y

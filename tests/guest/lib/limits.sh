@@ -64,3 +64,20 @@ near() { # near NAME VALUE IDEAL [PERCENT]: within 2 %
 	echo "$1: $2, ideal $3"
 	check "$1" awk -v v="$2" -v i="$3" -v p="${4:-2}" 'BEGIN { exit !(v > i * (1 - p / 100) && v < i * (1 + p / 100)) }'
 }
+
+nested() { # nested N: /a beside /b of four times its weight, in that /x and /y at 3:5, with N busy threads each
+	local class
+	for class in a b b/x b/y; do make_class $class; done
+	echo 400 >$CG/b/cpu.weight
+	echo 300 >$CG/b/x/cpu.weight
+	echo 500 >$CG/b/y/cpu.weight
+	for class in a b/x b/y; do busy $class "$1"; done
+}
+
+near_nested() { # near_nested CPUS PERCENT: all of them are divided so
+	use 10 a b/x b/y
+	near nested-a "$(of a a b/x b/y)" 0.2 "$2"
+	near nested-b-x "$(of b/x a b/x b/y)" 0.3 "$2"
+	near nested-b-y "$(of b/y a b/x b/y)" 0.5 "$2"
+	near all "$(awk -v a="${used[a]}" -v x="${used[b/x]}" -v y="${used[b/y]}" 'BEGIN { print a + x + y }')" "$1" 2
+}
