@@ -52,7 +52,7 @@ const RUNS: usize = 3;
 /// (name, short name, command line)
 type Load = (&'static str, &'static str, &'static str);
 
-const LOADS: [Load; 7] = [
+const LOADS: [Load; 8] = [
     ("hackbench, sockets", "sockets", "hackbench -g 2 -l 100"),
     ("hackbench, pipes", "pipes", "hackbench -p -g 2 -l 100"),
     (
@@ -79,6 +79,11 @@ const LOADS: [Load; 7] = [
         "sysbench threads, 8",
         "sysbench",
         "sysbench threads --threads=8 --time=0 --events=100 run",
+    ),
+    (
+        "sysbench threads, 16",
+        "locks",
+        "sysbench threads --threads=16 --time=0 --events=100 run",
     ),
 ];
 
