@@ -293,7 +293,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		moved = take(leaf, cpu);
 		if (moved || (th && th->leaf == leaf))
 			break;
-		leaf = choose_but(leaf, &passed);
+		leaf = choose_but(leaf, cpu, &passed);
 	}
 	if (leaf == LEAF_UNKNOWN)
 		moved = serve_anybody();

@@ -180,17 +180,34 @@ static __always_inline u32 choose_next(struct cpu_state __arena *c)
 	return clock_now() - c->next_at < NEXT_OLD_NS ? leaf : choose();
 }
 
-/* This CPU cannot serve the leaf, which joins those it has passed over: its threads are for others,
- * or, where none is in its queue, are being put there or taken from there. Likewise. */
-__noinline int choose_but(u32 leaf, u32 *passed __arg_nonnull)
+/*
+ * The CPU could not have a thread of the leaf. Is that over in a moment? None is in its queue: they
+ * are being put there or taken from there. Or one is that may be served here, but the kernel moves
+ * nobody whose own CPU is still in the switch away from it.
+ */
+__noinline int comes_soon(u32 leaf, s32 cpu)
 {
-	bool none = !scx_bpf_dsq_nr_queued(leaf);
+	struct task_struct *p;
+	bool none = true;
+
+	bpf_for_each (scx_dsq, p, leaf, 0) {
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return true;
+		none = false;
+	}
+	return none;
+}
+
+/* This CPU cannot serve the leaf, which joins those it has passed over. Likewise. */
+__noinline int choose_but(u32 leaf, s32 cpu, u32 *passed __arg_nonnull)
+{
+	bool soon = comes_soon(leaf, cpu);
 
 	if (!lock_tree())
 		return LEAF_UNKNOWN;
 	hsfq_totals.passed_over++;
 	*passed = leaf_pass(&tree, leaf, *passed);
-	leaf = none ? hsfq_schedule(&tree) : hsfq_schedule_but(&tree);
+	leaf = soon ? hsfq_schedule(&tree) : hsfq_schedule_but(&tree);
 	unlock_tree();
 	return leaf;
 }

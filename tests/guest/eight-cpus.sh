@@ -25,5 +25,14 @@ near few-b-x "$(of b/x a b/x b/y)" 0.425 1
 near few-b-y "$(of b/y a b/x b/y)" 0.375 1
 for class in b/x b/y b a; do gone $class; done
 
+# Whoever cannot be had at some moment, for its CPU is in the middle of a switch, is not behind for it.
+make_class light
+make_class heavy
+echo 1 >$CG/light/cpu.weight
+for class in light heavy; do busy $class 8; done
+use 10 light heavy
+near light "$(of light light heavy)" 0.0099010 1
+for class in light heavy; do gone $class; done
+
 check everything-else /usr/lib/qlinux/tests/guest/several-cpus.sh
 finish
