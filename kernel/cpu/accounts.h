@@ -72,7 +72,7 @@ static void trace(u32 kind, struct hsfq_trace_record *r)
 {
 	u64 flags = leaving() ? BPF_RB_NO_WAKEUP : 0;
 
-	r->time_ns = clock_now();
+	r->time_ns = bpf_ktime_get_ns();
 	r->cpu = bpf_get_smp_processor_id();
 	r->kind = kind;
 	if (bpf_ringbuf_output(&hsfq_trace, r, sizeof(*r), flags))
