@@ -22,6 +22,22 @@ near few-a "$(of a a b/x b/y)" 0.2 1
 near few-b-x "$(of b/x a b/x b/y)" 0.3 1
 near few-b-y "$(of b/y a b/x b/y)" 0.5 1
 
+# Turns that are much shorter than a tick end in time: not at the tick, however often one CPU takes
+# a thread from the other.
+for class in a b/x b/y b; do gone $class; done
+check up qlinux up cpu --replace --trace 16M
+make_class light
+make_class heavy
+echo 1 >$CG/light/cpu.weight
+for class in light heavy; do busy $class 4; done
+check trace qlinux trace --duration 4 --output /run/quanta.csv
+lengths=$(awk -F, '$2 == "quantum" && $5 == "/light" { print $8 }' /run/quanta.csv)
+check turns [ "$(wc -l <<<"$lengths")" -gt 100 ]
+late=$(awk '$1 > 1500000' <<<"$lengths" | wc -l)
+echo "late: $late of $(wc -l <<<"$lengths")"
+check late [ $((late * 50)) -le "$(wc -l <<<"$lengths")" ] # of a turn of 0.1 ms
+for class in light heavy; do gone $class; done
+
 like still-up "$(qlinux status)" 'H-SFQ schedules'
 check down qlinux down cpu
 finish
