@@ -164,9 +164,9 @@ static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 		p->scx.slice = slice;
 }
 
-/* 6.14. Within ops that hold this CPU's run queue, the time that the kernel has read last. Elsewhere
- * that may be some milliseconds ago: who moves a thread away from a run queue reads the time for it,
- * and leaves it there as if it were good. */
+/* 6.14. Within ops that hold this CPU's run queue, the time that the kernel has read last.
+ * Elsewhere that may be some milliseconds ago: who moves a thread away from a run queue reads the
+ * time for it, and leaves it there as if it were good. */
 static __always_inline u64 clock_of_queue(void)
 {
 	return HAS(scx_bpf_now) ? scx_bpf_now() : bpf_ktime_get_ns();

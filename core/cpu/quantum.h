@@ -52,17 +52,22 @@ struct quantum {
 	bool exact; /* it bounds another class's wait: do not round it up to a tick */
 };
 
-/* Service that a thread of `leaf` may have in peace from one that waits. */
-CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf)
+/*
+ * Service that a thread of `leaf` may have in peace from one that comes before it and starts to
+ * wait. `eager`: none, unless they are peers of one leaf. Even a peer gives way to one that has
+ * saved up much of its share, if it can go on elsewhere.
+ */
+CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf,
+			  bool eager)
 {
 	u32 p = t->servers;
 
 	if (waiting_leaf != leaf)
-		return QUANTUM_PEACE_NS;
+		return eager ? 0 : QUANTUM_PEACE_NS;
 	if (leaf_prompt(&t->node[leaf]))
 		return 0;
 	if (leaf_rested(waiting))
-		return QUANTUM_PEACE_NS;
+		return eager && p > 1 ? 0 : QUANTUM_PEACE_NS;
 	return QUANTUM_PEERS_NS * (1 + (p >= 2) + (p >= 4) + (p >= 8));
 }
 
@@ -143,8 +148,7 @@ CORE_FN u64 quantum_calm(u64 calm_ns, u64 now_ns)
 /*
  * Another thread starts to wait while one is served, and its class has something left.
  * How long may the one in service, served `ran_ns` that are not charged yet, go on from
- * the start of its quantum? `eager`: not at all, unless they are peers of one leaf. Even a
- * peer gives way to one that has saved up much of its share, if it can go on elsewhere.
+ * the start of its quantum?
  */
 CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting,
 				       u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns,
@@ -154,9 +158,7 @@ CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_th
 		return (struct quantum){0, true};
 	if (!quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns))
 		return quantum_of(t, leaf, th, now_ns);
-	if (eager && (waiting_leaf != leaf || (t->servers > 1 && leaf_rested(waiting))))
-		return (struct quantum){0, true};
-	return (struct quantum){quantum_peace(t, waiting_leaf, waiting, leaf), true};
+	return (struct quantum){quantum_peace(t, waiting_leaf, waiting, leaf, eager), true};
 }
 
 /* The same of any thread: it does not matter while its class is held. */
@@ -174,9 +176,9 @@ CORE_FN struct quantum quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_threa
  * asked again, so who has not had its peace yet goes on.
  */
 CORE_INLINE bool quantum_ends(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf,
-			      leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+			      leaf_thread_t *th, u64 ran_ns, u64 now_ns, bool eager)
 {
-	return ran_ns >= quantum_peace(t, waiting_leaf, waiting, leaf) &&
+	return ran_ns >= quantum_peace(t, waiting_leaf, waiting, leaf, eager) &&
 	       quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns);
 }
 

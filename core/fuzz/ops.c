@@ -490,7 +490,8 @@ static void ask(void)
 		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now,
 			     byte() & 1);
 	if (waits && runs)
-		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now);
+		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now,
+			     now & 1);
 	if (quantum_straight(&tree, b))
 		check_alone(b);
 	if (waits && runs)

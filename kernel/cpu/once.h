@@ -217,6 +217,7 @@ ONCE once_leaf_charge(u32 leaf, leaf_thread_t *th __arg_arena, u64 length_ns, u6
 
 #include "../../core/cpu/quantum.h"
 #include "../../core/cpu/lend.h"
+#include "../../core/cpu/rescue.h"
 #include "../../core/cpu/waits.h"
 
 #ifdef SINGLE_CPU

@@ -94,9 +94,9 @@ __noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen,
 }
 
 __noinline int ends(struct thread __arena *th __arg_arena, struct thread __arena *other __arg_arena,
-		    u64 ran_ns, u64 now)
+		    u64 ran_ns, u64 now, bool eager)
 {
-	return quantum_ends(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran_ns, now);
+	return quantum_ends(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran_ns, now, eager);
 }
 
 /*
@@ -139,8 +139,9 @@ static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __are
 		other = served_by(cpu, i, &c);
 		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
 			continue;
-		if (!ends(th, other, now - c->since, now))
+		if (!ends(th, other, now - c->since, now, quantum_eager(c->calm, now)))
 			continue;
+		c->calm = quantum_calm(c->calm, now);
 		end_elsewhere(cpu, i, c);
 		return true;
 	}

@@ -73,11 +73,11 @@ static bool reads_on(struct task_struct *p, s32 cpu, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 
-	if (!use_timer || c->reading >= READ_MOST)
+	if (!use_timer || !rescue_reads_on(c->reading))
 		return false;
 	c->reading++;
-	c->due = now + READ_STEP_NS;
-	task_set_slice(p, READ_STEP_NS);
+	c->due = now + RESCUE_READ_STEP_NS;
+	task_set_slice(p, RESCUE_READ_STEP_NS);
 	end_in_time(cpu, c, now);
 	return true;
 }

@@ -121,8 +121,9 @@ pub trait Engine {
     fn calm(&self, calm_ns: u64) -> u64;
     /// Whether `waiting` would be chosen before `th`, in service for `ran_ns`.
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool>;
-    /// Whether the service of `th`, for `ran_ns`, ends for `waiting`, which woke and waits elsewhere.
-    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool>;
+    /// Whether the service of `th`, for `ran_ns`, ends for `waiting`, which woke and waits elsewhere;
+    /// `eager` as above.
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64, eager: bool) -> Result<bool>;
     /// How much greater a key than the leaf's first, modulo 2^64, may be of a thread that is
     /// preferred by the server that served it last.
     fn near(&self, leaf: NodeId) -> Result<u64>;
@@ -370,9 +371,9 @@ impl Engine for Core {
         self.tree.overtakes(waiting, th, ran_ns)
     }
 
-    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64, eager: bool) -> Result<bool> {
         let (waiting, th) = (&self.threads[waiting.0], &self.threads[th.0]);
-        self.tree.ends(waiting, th, ran_ns)
+        self.tree.ends(waiting, th, ran_ns, eager)
     }
 
     fn near(&self, leaf: NodeId) -> Result<u64> {

@@ -229,6 +229,7 @@ extern "C" {
         th: *const RawThread,
         ns: u64,
         now_ns: u64,
+        eager: bool,
     ) -> bool;
     pub fn qcore_leaf_near(t: *const RawTree, leaf: u32) -> u64;
     pub fn qcore_quantum_left(
@@ -243,6 +244,16 @@ extern "C" {
     ) -> u64;
     pub fn qcore_quantum_eager(calm_ns: u64, now_ns: u64) -> bool;
     pub fn qcore_quantum_calm(calm_ns: u64, now_ns: u64) -> u64;
+    pub fn qcore_rescue_waits(dies: bool, inside: bool, quanta: *mut u32) -> bool;
+    pub fn qcore_rescue_reads_on(steps: u64) -> bool;
+    pub fn qcore_rescue_now(
+        waited_ns: u64,
+        held: bool,
+        dies: bool,
+        inside: bool,
+        reads: bool,
+        left: *mut u32,
+    ) -> bool;
     pub fn qcore_waits_count(w: *mut [u32; crate::waits::BUCKETS], wait_ns: u64);
     pub fn qcore_lending_size(n: u32) -> usize;
     pub fn qcore_lend_join(t: *mut RawTree, l: *mut u64, i: u32, leaf: u32, weight: u32);

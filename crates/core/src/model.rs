@@ -946,8 +946,8 @@ impl Engine for Model {
         Ok(parted.is_some_and(|(a, b)| self.comes_first(a, b, ran_ns, member.planned_ns)))
     }
 
-    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
-        Model::ends(self, waiting, th, ran_ns)
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64, eager: bool) -> Result<bool> {
+        Model::ends(self, waiting, th, ran_ns, eager)
     }
 
     fn near(&self, leaf: NodeId) -> Result<u64> {

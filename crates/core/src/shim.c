@@ -8,6 +8,7 @@
 #include "cpu/ledger.h"
 #include "cpu/lend.h"
 #include "cpu/quantum.h"
+#include "cpu/rescue.h"
 #include "tree/readjust.h"
 #include "cpu/waits.h"
 
@@ -180,7 +181,7 @@ bool qcore_quantum_overtakes(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *wa
 u64 qcore_quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns, bool eager) { return quantum_left(t, waiting_leaf, waiting, leaf, th, ns, now_ns, eager).length_ns; }
 bool qcore_quantum_eager(u64 calm_ns, u64 now_ns) { return quantum_eager(calm_ns, now_ns); }
 u64 qcore_quantum_calm(u64 calm_ns, u64 now_ns) { return quantum_calm(calm_ns, now_ns); }
-bool qcore_quantum_ends(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns) { return quantum_ends(t, waiting_leaf, waiting, leaf, th, ns, now_ns); }
+bool qcore_quantum_ends(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf, leaf_thread_t *th, u64 ns, u64 now_ns, bool eager) { return quantum_ends(t, waiting_leaf, waiting, leaf, th, ns, now_ns, eager); }
 u64 qcore_leaf_near(hsfq_tree_t *t, u32 leaf) { return leaf_near(&t->node[leaf]); }
 bool qcore_quantum_goes_on(hsfq_tree_t *t, u32 leaf, u32 chosen) { return quantum_goes_on(t, leaf, chosen); }
 u64 qcore_readjust(readjust_t *child, u32 n, u64 capacity) { return readjust(child, n, capacity); }
@@ -192,6 +193,19 @@ void qcore_leaf_rekey(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) {
 
 /* Threads that lend, and what a mechanism does with them. Rust names them by
  * their place in the array, and owns the memory. */
+bool qcore_rescue_waits(bool dies, bool inside, u32 *quanta)
+{
+	return rescue_waits(dies, inside, quanta);
+}
+bool qcore_rescue_reads_on(u64 steps)
+{
+	return rescue_reads_on(steps);
+}
+bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool reads, u32 *left)
+{
+	return rescue_now(waited_ns, held, dies, inside, reads, left);
+}
+
 struct qcore_lending {
 	struct lend_book book;
 	struct lend_thread th[];

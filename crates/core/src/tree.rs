@@ -718,8 +718,8 @@ impl Tree {
     }
 
     /// `quantum_ends`: whether the service of `th`, elsewhere for `ran_ns` that are not charged,
-    /// ends for `waiting`, which woke.
-    pub fn ends(&self, waiting: &Thread, th: &Thread, ran_ns: u64) -> Result<bool> {
+    /// ends for `waiting`, which woke; `eager`: at once, unless they are peers of one leaf.
+    pub fn ends(&self, waiting: &Thread, th: &Thread, ran_ns: u64, eager: bool) -> Result<bool> {
         let (leaf, waits_in) = (self.in_service(th)?, self.runnable(waiting)?);
         // SAFETY: as in join, and the two threads are only read.
         Ok(unsafe {
@@ -731,6 +731,7 @@ impl Tree {
                 &th.raw,
                 ran_ns,
                 self.now_ns,
+                eager,
             )
         })
     }

@@ -334,10 +334,10 @@ impl Machine {
                 let th = ThreadId(self.pick(th, State::Served)?);
                 for eager in [false, true] {
                     self.pair.quantum_left(waiting, th, ran_ns, eager).unwrap();
+                    self.pair.ends(waiting, th, ran_ns, eager).unwrap();
                 }
                 self.calm_ns = self.pair.calm(self.calm_ns);
                 self.pair.eager(self.calm_ns);
-                self.pair.ends(waiting, th, ran_ns).unwrap();
                 self.pair.ahead(th, ran_ns).unwrap();
                 for &leaf in &self.leaves {
                     self.pair.near(leaf).unwrap();

@@ -57,7 +57,16 @@ impl Model {
     }
 
     /// What a thread of `leaf` is served before one that wakes in `waits_in` takes over.
-    pub(super) fn peace(&self, waits_in: usize, waiting: ThreadId, leaf: usize) -> u64 {
+    pub(super) fn peace(
+        &self,
+        waits_in: usize,
+        waiting: ThreadId,
+        leaf: usize,
+        eager: bool,
+    ) -> u64 {
+        if eager && (waits_in != leaf || (self.servers > 1 && self.rested(waiting))) {
+            return 0;
+        }
         let doublings = u64::from(self.servers.min(8).ilog2());
         match waits_in == leaf {
             false => self.tunables.peace_ns,
@@ -107,16 +116,20 @@ impl Model {
         if self.is_held(waits_in) || !self.overtakes(waiting, th, ran_ns)? {
             return Model::quantum(self, th);
         }
-        if eager && (waits_in != leaf || (self.servers > 1 && self.rested(waiting))) {
-            return Ok(0);
-        }
-        Ok(self.peace(waits_in, waiting, leaf))
+        Ok(self.peace(waits_in, waiting, leaf, eager))
     }
 
     /// Whether the one in service has had its peace, and the one that waits comes before it.
-    pub(super) fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
+    pub(super) fn ends(
+        &self,
+        waiting: ThreadId,
+        th: ThreadId,
+        ran_ns: u64,
+        eager: bool,
+    ) -> Result<bool> {
         let ((waits_in, _), (leaf, _)) = (self.runnable(waiting)?, self.in_service(th)?);
-        Ok(self.peace(waits_in, waiting, leaf) <= ran_ns && self.overtakes(waiting, th, ran_ns)?)
+        let peace_ns = self.peace(waits_in, waiting, leaf, eager);
+        Ok(peace_ns <= ran_ns && self.overtakes(waiting, th, ran_ns)?)
     }
 
     /// A millisecond of service of a thread of average weight.

@@ -600,18 +600,16 @@ impl<E: Engine> Machine<E> {
         for (i, &server) in may.iter().enumerate() {
             let s = self.servers[server].as_ref().expect("no server is idle");
             let (running, ran_ns) = (self.threads[s.thread].id, self.now - s.since_ns);
+            let eager = engine.eager(self.calm[server]);
             let left_ns = match self.quantum_ns {
                 Some(fixed) => {
                     let overtakes = engine.overtakes(id, running, ran_ns);
                     overtakes.map(|yes| if yes { ran_ns } else { fixed })
                 }
-                None if i == 0 => {
-                    let eager = engine.eager(self.calm[server]);
-                    engine.quantum_left(id, running, ran_ns, eager)
-                }
+                None if i == 0 => engine.quantum_left(id, running, ran_ns, eager),
                 None if s.yields => continue,
                 None => {
-                    let ends = engine.ends(id, running, ran_ns);
+                    let ends = engine.ends(id, running, ran_ns, eager);
                     ends.map(|yes| if yes { ran_ns } else { NEVER })
                 }
             };
@@ -621,9 +619,7 @@ impl<E: Engine> Machine<E> {
                 continue;
             }
             if ends_ns == self.now {
-                if i == 0 {
-                    self.calm[server] = engine.calm(self.calm[server]);
-                }
+                self.calm[server] = engine.calm(self.calm[server]);
                 self.end_at(server, ends_ns, i > 0);
                 return Ok(());
             }

@@ -179,8 +179,8 @@ impl Engine for Pair {
     fn overtakes(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
         both!(self.overtakes(waiting, th, ran_ns))
     }
-    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64) -> Result<bool> {
-        both!(self.ends(waiting, th, ran_ns))
+    fn ends(&self, waiting: ThreadId, th: ThreadId, ran_ns: u64, eager: bool) -> Result<bool> {
+        both!(self.ends(waiting, th, ran_ns, eager))
     }
     fn near(&self, leaf: NodeId) -> Result<u64> {
         both!(self.near(leaf))
