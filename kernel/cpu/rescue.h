@@ -19,6 +19,8 @@
 /* Where rescue() is in the tree. Not on the stack, for there the verifier would follow every
  * value that it may have. Two timers at once leave some leaves to the next time. */
 static volatile u32 rescue_next;
+/* So many of the leaf there that are inside a system call may be served. */
+static volatile u32 rescue_left;
 
 /* A thread of a held class was seen to die. */
 static bool some_die;
@@ -74,14 +76,25 @@ static bool must_wait(struct task_struct *p, struct thread __arena *th)
 	return wait;
 }
 
+/* A function of its own, for else the verifier would follow each thing that is seen of a thread
+ * through the loop. */
+__noinline int serves_now(u64 waited_ns, bool held, bool dying, bool within, bool reading)
+{
+	u32 left = rescue_left;
+	bool now = rescue_now(waited_ns, held, dying, within, reading, &left);
+
+	rescue_left = left;
+	return now;
+}
+
 static void rescue_leaf(u32 leaf, u64 now)
 {
 	bool held = limit_held(&tree, leaf);
-	u32 left = RESCUE_INSIDE_LEAF;
 	struct thread __arena *th;
 	struct task_struct *p;
-	u64 since, dying, within, reading;
+	u64 since;
 
+	rescue_left = RESCUE_INSIDE_LEAF;
 	/* 6.12 takes a timer's function to be as sleepable as op_init, which sets it. */
 	bpf_rcu_read_lock();
 	bpf_for_each (scx_dsq, p, leaf, 0) {
@@ -89,14 +102,8 @@ static void rescue_leaf(u32 leaf, u64 now)
 		since = th ? th->hungry_ns : 0;
 		if (!since || now < since)
 			continue;
-		dying = held && dies(p);
-		within = held && inside(p, th);
-		reading = reads(p, false);
-		FORGET(dying, now);
-		FORGET(within, now);
-		FORGET(reading, now);
-		FORGET(left, now);
-		if (!rescue_now(now - since, held, dying & 1, within & 1, reading & 1, &left))
+		if (!serves_now(now - since, held, held && dies(p), held && inside(p, th),
+				reads(p, false)))
 			continue;
 		dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
 		if (dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | task_cpu(p), SCX_ENQ_PREEMPT))
