@@ -51,6 +51,15 @@ static struct cpu_state __arena *cpu_of(s32 cpu)
 	return &cpus[(u32)cpu % CPUS_MAX];
 }
 
+/* How long the thread there has been served by now. It may have begun since another CPU has
+ * read the time. */
+static __always_inline u64 served_for(struct cpu_state __arena *c, u64 now)
+{
+	u64 since = c->since;
+
+	return now > since ? now - since : 0;
+}
+
 /* What scx_bpf_task_cpu() returns, without the call. */
 static __always_inline s32 task_cpu(struct task_struct *p)
 {

@@ -168,7 +168,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	cur = c->th;
 	if (cur && cur != th && !held) {
 		due = c->since + quantum_cut(&tree, leaf, &th->lt, cur->leaf, &cur->lt,
-					     now - c->since, now, quantum_eager(c->calm, now))
+					     served_for(c, now), now, quantum_eager(c->calm, now))
 					 .length_ns;
 		sooner = !c->due || due < c->due;
 	}

@@ -38,7 +38,7 @@ __noinline int contest(struct thread __arena *th __arg_arena, s32 cpu, u64 now)
 	cur = c->th;
 	if (cur && cur != th && th->waiting && !limit_held(&tree, th->leaf)) {
 		due = c->since + quantum_cut(&tree, th->leaf, &th->lt, cur->leaf, &cur->lt,
-					     now - c->since, now, quantum_eager(c->calm, now))
+					     served_for(c, now), now, quantum_eager(c->calm, now))
 					 .length_ns;
 		if (!c->due || due < c->due)
 			c->due = due;

@@ -117,7 +117,7 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 		return true;
 	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
 		other = served_by(cpu, i, &c);
-		if (!other || !outranks(th, chosen, other, now - c->since, now))
+		if (!other || !outranks(th, chosen, other, served_for(c, now), now))
 			continue;
 		end_elsewhere(cpu, i, c);
 		return true;
@@ -139,7 +139,7 @@ static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __are
 		other = served_by(cpu, i, &c);
 		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
 			continue;
-		if (!ends(th, other, now - c->since, now, quantum_eager(c->calm, now)))
+		if (!ends(th, other, served_for(c, now), now, quantum_eager(c->calm, now)))
 			continue;
 		c->calm = quantum_calm(c->calm, now);
 		end_elsewhere(cpu, i, c);

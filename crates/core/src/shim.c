@@ -19,6 +19,9 @@
 	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
 	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
 	X(threads) X(waiting) X(policy) X(generation) X(next)
+bool qcore_rescue_waits(bool dies, bool inside, u32 *quanta) { return rescue_waits(dies, inside, quanta); }
+bool qcore_rescue_reads_on(u64 steps) { return rescue_reads_on(steps); }
+bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool reads, u32 *left) { return rescue_now(waited_ns, held, dies, inside, reads, left); }
 /* clang-format on */
 
 #define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
@@ -193,19 +196,6 @@ void qcore_leaf_rekey(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) {
 
 /* Threads that lend, and what a mechanism does with them. Rust names them by
  * their place in the array, and owns the memory. */
-bool qcore_rescue_waits(bool dies, bool inside, u32 *quanta)
-{
-	return rescue_waits(dies, inside, quanta);
-}
-bool qcore_rescue_reads_on(u64 steps)
-{
-	return rescue_reads_on(steps);
-}
-bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool reads, u32 *left)
-{
-	return rescue_now(waited_ns, held, dies, inside, reads, left);
-}
-
 struct qcore_lending {
 	struct lend_book book;
 	struct lend_thread th[];
