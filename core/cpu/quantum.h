@@ -173,7 +173,7 @@ CORE_FN struct quantum quantum_left(hsfq_tree_t *t, u32 waiting_leaf, leaf_threa
 /*
  * Several servers: a thread woke, none of them is idle, and on the one where it waits nothing
  * ends for it at once. Does the service of this one, elsewhere, end for it now? It will not be
- * asked again, so who has not had its peace yet goes on.
+ * asked again, so who has not had the peace that it is due goes on.
  */
 CORE_INLINE bool quantum_ends(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf,
 			      leaf_thread_t *th, u64 ran_ns, u64 now_ns, bool eager)

@@ -491,7 +491,7 @@ static void ask(void)
 			     byte() & 1);
 	if (waits && runs)
 		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now,
-			     now & 1);
+			     byte() & 1);
 	if (quantum_straight(&tree, b))
 		check_alone(b);
 	if (waits && runs)

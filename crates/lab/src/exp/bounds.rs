@@ -70,22 +70,14 @@ const OPTIONS: Options = Options {
     quantum_max_ns: None,
 };
 
-/// Several processors of the guest have turns of their own (vm/run), so a switch lasts until its
-/// processor has had enough of them.
-const SEVERAL_RATE: f64 = 0.97;
-
 /// Several processors: a class that could not use its share is owed some of it, and one that
 /// has lost a processor may be ahead by some of its turns (core/tree/sfq.h, core/cpu/quantum.h).
 fn options(cpus: usize) -> Options {
     let t = tunables();
     let servers = (cpus as u64).max(t.lag_servers);
     let owed_ns = t.lag_ns * servers + t.turns_ahead * t.period_max_ns * cpus as u64;
-    if cpus == 1 {
-        return OPTIONS;
-    }
     Options {
-        rate: SEVERAL_RATE,
-        slack_ns: OPTIONS.slack_ns + owed_ns,
+        slack_ns: OPTIONS.slack_ns + if cpus > 1 { owed_ns } else { 0 },
         ..OPTIONS
     }
 }
