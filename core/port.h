@@ -15,6 +15,9 @@
  *   CORE_COLD        the same, of functions too long or too rare to be inlined
  *   CORE_ALONE       false where several servers are known to serve: what only one that
  *                    is alone does is left out
+ *   CORE_SEVERAL     do several servers serve this tree?
+ *   CORE_FORGET      an environment that follows what a number can be knows nothing of this
+ *                    one any more; the second is one that it knows nothing of
  */
 #ifndef QLINUX_CORE_PORT_H
 #define QLINUX_CORE_PORT_H
@@ -51,6 +54,14 @@ typedef int64_t s64;
 
 #ifndef CORE_ALONE
 #define CORE_ALONE true
+#endif
+
+#ifndef CORE_SEVERAL
+#define CORE_SEVERAL(t) ((t)->servers > 1)
+#endif
+
+#ifndef CORE_FORGET
+#define CORE_FORGET(number, by) ((void)0)
 #endif
 
 /* Refusals are negative errno values; these carry the kernel's numbers. */

@@ -13,7 +13,7 @@
  *
  * and where on the circle of tags it begins. Run it with core/fuzz/run.
  */
-#include "../cpu/quantum.h"
+#include "../cpu/sched.h"
 #include "input.h"
 
 enum { SMALL = 48, THREADS = 48, SERVERS = 4 };
@@ -21,14 +21,16 @@ enum { SMALL = 48, THREADS = 48, SERVERS = 4 };
 enum state { NOBODY, ASLEEP, WAITING, SERVED };
 
 struct thread {
-	struct leaf_thread lt;
+	struct lend_thread l;
 	enum state state;
-	u32 leaf;
 	u64 key;  /* when it began to wait */
 	u64 turn; /* FIFO among equal keys */
+	struct sched_server *server;
 };
 
 static struct hsfq_tree tree;
+static struct lend_book book; /* nobody lends here */
+static struct sched_server servers[SERVERS];
 static struct thread threads[THREADS];
 static u64 turns;
 static u64 now; /* nanoseconds, of the clock that the caller has */
@@ -141,6 +143,17 @@ static void check_budget(u32 n)
 	CHECK(b->end_ns % b->period_ns == 0 && (held || b->left_ns > 0));
 }
 
+/* A leaf stays ready while a single server serves its thread: the next choice comes after that. */
+static bool served_alone(u32 leaf)
+{
+	u32 i;
+
+	for (i = 0; tree.servers == 1 && i < THREADS; i++)
+		if (threads[i].state == SERVED && threads[i].l.leaf == leaf)
+			return true;
+	return false;
+}
+
 static void check_node(u32 n)
 {
 	struct hsfq_node *h = &tree.node[n], *p = &tree.node[h->parent];
@@ -153,7 +166,7 @@ static void check_node(u32 n)
 		CHECK(!(h->flags & HSFQ_READY) || (h->flags & HSFQ_RUNNABLE));
 		CHECK(!(h->flags & HSFQ_RUNNABLE) == (!h->runnable || (h->flags & HSFQ_HELD)));
 		CHECK(!(h->flags & HSFQ_READY) ==
-		      (!h->waiting || (h->flags & (HSFQ_PASSED | HSFQ_HELD))));
+		      (!(h->waiting || served_alone(n)) || (h->flags & (HSFQ_PASSED | HSFQ_HELD))));
 		check_budget(n);
 		if (h->flags & HSFQ_RUNNABLE) {
 			s64 gap = h->flow.start - p->clock.vtime;
@@ -214,20 +227,20 @@ static void check_threads(void)
 
 	for (i = 0; i < THREADS; i++) {
 		u32 members = 0, runnable = 0, waiting = 0, weights = 0;
-		struct hsfq_node *l = &tree.node[threads[i].leaf];
+		struct hsfq_node *l = &tree.node[threads[i].l.leaf];
 
 		if (threads[i].state == NOBODY)
 			continue;
-		CHECK(hsfq_valid(&tree, threads[i].leaf) && (l->flags & HSFQ_LEAF));
+		CHECK(hsfq_valid(&tree, threads[i].l.leaf) && (l->flags & HSFQ_LEAF));
 		for (k = 0; k < THREADS; k++) {
-			if (threads[k].state == NOBODY || threads[k].leaf != threads[i].leaf)
+			if (threads[k].state == NOBODY || threads[k].l.leaf != threads[i].l.leaf)
 				continue;
 			members++;
 			waiting += threads[k].state == WAITING;
 			if (threads[k].state == ASLEEP)
 				continue;
 			runnable++;
-			weights += threads[k].lt.weight;
+			weights += threads[k].l.lt.weight;
 		}
 		CHECK(l->threads == members && l->runnable == runnable);
 		CHECK(l->waiting == waiting && l->weights == weights);
@@ -254,25 +267,61 @@ static void check_choice(u32 leaf, bool moved)
 
 /* ---- the mechanism ----------------------------------------------------- */
 
-static void wait_begin(struct thread *th)
+static void enqueue(struct thread *th)
 {
-	leaf_wait(&tree, th->leaf);
 	th->state = WAITING;
-	th->key = leaf_key(&th->lt);
+	th->key = leaf_key(&th->l.lt);
 	th->turn = ++turns;
 }
 
-static void wait_end(struct thread *th, enum state next)
+/* The server on which it begins to wait, and the others, where somebody is served. */
+static void contest(struct thread *th)
 {
-	leaf_unwait(&tree, th->leaf);
-	th->state = next;
+	u32 i, own = th->turn % SERVERS;
+
+	for (i = 0; i < SERVERS; i++) {
+		struct sched_server *s = &servers[i];
+		struct sched_contest c = {};
+
+		if (i == own)
+			c = sched_contest(&tree, s, &th->l, now);
+		CHECK(!c.over || (s->th && c.due_ns <= now + SCHED_SLACK_NS));
+		if (c.sooner && !c.over)
+			sched_cut(s, c.due_ns);
+		if (i != own && sched_ends_elsewhere(&tree, s, &th->l, now))
+			CHECK(s->th && sched_yields(s));
+		if (s->th && s->th != &th->l)
+			sched_outranks(&tree, s, &th->l, th->l.leaf, now);
+		CHECK(s->calm_ns <= now + (QUANTUM_EAGER + 1) * QUANTUM_CALM_NS);
+	}
+	sched_is_next(&tree, &book, th->l.leaf, now);
+}
+
+/* Runnable, from now on. */
+static void wake(struct thread *th)
+{
+	sched_arrive(&tree, &book, &th->l, now);
+	sched_wait(&tree, &book, &th->l);
+	enqueue(th);
+	contest(th);
+}
+
+static struct sched_server *free_server(void)
+{
+	u32 i;
+
+	for (i = 0; i < SERVERS; i++)
+		if (!servers[i].th)
+			return &servers[i];
+	return NULL;
 }
 
 static void dispatch(void)
 {
+	struct sched_server *s = free_server();
 	struct thread *first = NULL;
 	struct quantum q;
-	u32 i, leaf = hsfq_schedule(&tree);
+	u32 i, leaf = sched_choose(&tree);
 
 	if (!leaf) {
 		CHECK(!tree.node[HSFQ_ROOT].waiting);
@@ -282,17 +331,18 @@ static void dispatch(void)
 	for (i = 0; i < THREADS; i++) {
 		struct thread *th = &threads[i];
 
-		if (th->state != WAITING || th->leaf != leaf)
+		if (th->state != WAITING || th->l.leaf != leaf)
 			continue;
 		if (!first || sfq_before(th->key, first->key) ||
 		    (th->key == first->key && th->turn < first->turn))
 			first = th;
 	}
 	CHECK(first);
-	wait_end(first, SERVED);
+	q = sched_begin(&tree, &book, s, &first->l, now).quantum;
+	sched_set(s, &first->l, q, now);
+	first->server = s;
+	first->state = SERVED;
 	served++;
-	q = quantum_of(&tree, leaf, &first->lt, now);
-	leaf_serve(&tree, leaf, &first->lt, q.length_ns);
 	CHECK(q.length_ns >= QUANTUM_MIN_NS && q.length_ns <= QUANTUM_ALONE_NS);
 }
 
@@ -300,19 +350,24 @@ static void dispatch(void)
  * do anything between its steps. */
 static void look(u32 server, bool give_up)
 {
-	u32 passed = choosing[server].passed, leaf = choosing[server].leaf;
+	u32 passed = choosing[server].passed, before = choosing[server].leaf, leaf;
+	bool soon = server & 1;
 
+	leaf = before ? sched_choose_but(&tree, before, soon, &passed) : sched_choose(&tree);
 	if (leaf)
-		passed = leaf_pass(&tree, leaf, passed);
-	leaf = HSFQ_NIL;
-	if (!give_up)
-		leaf = server & 1 ? hsfq_schedule_but(&tree) : hsfq_schedule(&tree);
-	if (leaf)
-		check_choice(leaf, (server & 1) || !tree.passed);
+		check_choice(leaf, (before && !soon) || !tree.passed);
+	if (give_up)
+		leaf = HSFQ_NIL;
 	while (!leaf && passed)
-		passed = leaf_restore(&tree, passed);
+		passed = sched_restore(&tree, passed);
 	choosing[server].leaf = leaf;
 	choosing[server].passed = passed;
+}
+
+/* A single server asks for nothing until it has charged whom it serves. */
+static bool serves_alone(void)
+{
+	return tree.servers == 1 && served;
 }
 
 static void all_give_up(void)
@@ -329,19 +384,21 @@ static void finish(struct thread *th, u64 length_ns, bool sleep)
 	bool stranger;
 
 	now += length_ns > SFQ_LENGTH_MAX_NS ? SFQ_LENGTH_MAX_NS : length_ns;
-	told = leaf_ahead(&tree.node[th->leaf], &th->lt, length_ns, now);
-	stranger = leaf_stranger(&tree.node[th->leaf], &th->lt);
+	told = leaf_ahead(&tree.node[th->l.leaf], &th->l.lt, length_ns, now);
+	stranger = leaf_stranger(&tree.node[th->l.leaf], &th->l.lt);
 	/* No server looks for so long. */
 	if (length_ns > 1ULL << 36)
 		all_give_up();
-	leaf_charge(&tree, th->leaf, &th->lt, length_ns, now);
-	CHECK(stranger || told == th->lt.flow.start);
+	sched_timer(th->server, now);
+	sched_charge(&tree, &th->l, length_ns, now);
+	CHECK(stranger || told == th->l.lt.flow.start);
+	sched_end(&tree, &book, &th->l, 0, now, sleep ? SCHED_SLEEPS : SCHED_ASKS);
 	served--;
+	th->server->th = NULL;
+	th->server = NULL;
 	th->state = ASLEEP;
-	if (sleep)
-		leaf_depart(&tree, th->leaf, &th->lt);
-	else
-		wait_begin(th);
+	if (!sleep)
+		enqueue(th);
 }
 
 static void stop(struct thread *th)
@@ -349,8 +406,8 @@ static void stop(struct thread *th)
 	if (th->state == SERVED) {
 		finish(th, 1000, true);
 	} else if (th->state == WAITING) {
-		wait_end(th, ASLEEP);
-		leaf_depart(&tree, th->leaf, &th->lt);
+		sched_depart(&tree, &book, &th->l);
+		th->state = ASLEEP;
 	}
 }
 
@@ -396,27 +453,25 @@ static void run_long(u32 rounds)
 static void new_thread(struct thread *th, u32 leaf)
 {
 	memset(th, 0, sizeof(*th));
-	th->leaf = leaf;
+	th->l.leaf = leaf;
 	th->state = ASLEEP;
-	leaf_join(&tree, leaf, &th->lt);
-	if (leaf_set_weight(&tree, leaf, &th->lt, weight(), false))
-		leaf_set_weight(&tree, leaf, &th->lt, SFQ_WEIGHT_DEFAULT, false);
+	leaf_join(&tree, leaf, &th->l.lt);
+	if (leaf_set_weight(&tree, leaf, &th->l.lt, weight(), false))
+		leaf_set_weight(&tree, leaf, &th->l.lt, SFQ_WEIGHT_DEFAULT, false);
 }
 
 static void move(struct thread *th, u32 leaf)
 {
 	enum state state = th->state;
-	u32 from = th->leaf;
+	u32 from = th->l.leaf;
 
 	stop(th);
 	/* In this order: a retired leaf goes with its last thread. */
-	leaf_join(&tree, leaf, &th->lt);
-	th->leaf = leaf;
+	leaf_join(&tree, leaf, &th->l.lt);
+	th->l.leaf = leaf;
 	leaf_leave(&tree, from);
-	if (state != ASLEEP) {
-		leaf_arrive(&tree, leaf, &th->lt, now);
-		wait_begin(th);
-	}
+	if (state != ASLEEP)
+		wake(th);
 }
 
 static void thread_operation(u32 op)
@@ -431,8 +486,7 @@ static void thread_operation(u32 op)
 		new_thread(th, leaf);
 		return;
 	case ASLEEP:
-		leaf_arrive(&tree, th->leaf, &th->lt, now);
-		wait_begin(th);
+		wake(th);
 		return;
 	case WAITING:
 		if (op & 4)
@@ -452,13 +506,13 @@ static void promise(struct thread *th, u32 op)
 	u64 period = LEAF_COST_MIN_NS * (1 + word()), deadline = period - period * (byte() & 3) / 8;
 
 	if (op & 4)
-		leaf_set_class(&th->lt, byte() % 4, byte() % 64);
+		leaf_set_class(&th->l.lt, byte() % 4, byte() % 64);
 	else
-		leaf_reserve(&th->lt, op & 8 ? 0 : deadline * byte() / 256, period, deadline);
+		leaf_reserve(&th->l.lt, op & 8 ? 0 : deadline * byte() / 256, period, deadline);
 	if (th->state != WAITING || !(op & 2))
 		return;
-	leaf_rekey(&tree.node[th->leaf], &th->lt, now);
-	th->key = leaf_key(&th->lt);
+	leaf_rekey(&tree.node[th->l.leaf], &th->l.lt, now);
+	th->key = leaf_key(&th->l.lt);
 	th->turn = ++turns;
 }
 
@@ -468,9 +522,9 @@ static void check_alone(u32 leaf)
 	u32 waiting = 0;
 
 	for (u32 i = 0; i < THREADS; i++) {
-		if (threads[i].state != WAITING || limit_held(&tree, threads[i].leaf))
+		if (threads[i].state != WAITING || limit_held(&tree, threads[i].l.leaf))
 			continue;
-		CHECK(threads[i].leaf == leaf);
+		CHECK(threads[i].l.leaf == leaf);
 		waiting++;
 	}
 	CHECK(waiting == 1);
@@ -487,18 +541,18 @@ static void ask(void)
 	hsfq_precedes(&tree, a, b, length(), byte() * QUANTUM_MIN_NS);
 	hsfq_contended(&tree, b);
 	if (waits && runs)
-		quantum_left(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now,
-			     byte() & 1);
+		quantum_left(&tree, waits->l.leaf, &waits->l.lt, runs->l.leaf, &runs->l.lt,
+			     length(), now, byte() & 1);
 	if (waits && runs)
-		quantum_ends(&tree, waits->leaf, &waits->lt, runs->leaf, &runs->lt, length(), now,
-			     byte() & 1);
+		quantum_ends(&tree, waits->l.leaf, &waits->l.lt, runs->l.leaf, &runs->l.lt,
+			     length(), now, byte() & 1);
 	if (quantum_straight(&tree, b))
 		check_alone(b);
 	if (waits && runs)
-		leaf_outranks(&tree, waits->leaf, &waits->lt, a, runs->leaf, &runs->lt, length(),
-			      now);
+		leaf_outranks(&tree, waits->l.leaf, &waits->l.lt, a, runs->l.leaf, &runs->l.lt,
+			      length(), now);
 	if (waits)
-		quantum_goes_on(&tree, waits->leaf, a);
+		quantum_goes_on(&tree, waits->l.leaf, a);
 }
 
 static void operate(void)
@@ -531,7 +585,8 @@ static void operate(void)
 	case 4:
 		th = some_thread(op % 4);
 		if (th && th->state != NOBODY)
-			leaf_set_weight(&tree, th->leaf, &th->lt, weight(), th->state != ASLEEP);
+			leaf_set_weight(&tree, th->l.leaf, &th->l.lt, weight(),
+					th->state != ASLEEP);
 		break;
 	case 5:
 		th = some_thread(op % 4);
@@ -546,12 +601,13 @@ static void operate(void)
 			run_long(op & 15 ? byte() / 8 : byte() * 16);
 		break;
 	case 7:
-		look(op % SERVERS, op & 8);
+		if (!serves_alone())
+			look(op % SERVERS, op & 8);
 		break;
 	case 8:
 	case 9:
 	case 10:
-		if (served < SERVERS)
+		if (served < tree.servers)
 			dispatch();
 		break;
 	default:
@@ -569,6 +625,7 @@ static void set_up(void)
 	memset(&tree, 0, offsetof(struct hsfq_tree, node));
 	memset(threads, 0, sizeof(threads));
 	memset(choosing, 0, sizeof(choosing));
+	memset(servers, 0, sizeof(servers));
 	turns = served = now = 0;
 	full = (b & 15) == 15;
 	hsfq_init(&tree);
@@ -596,7 +653,7 @@ static void tear_down(void)
 		if (threads[n].state == NOBODY)
 			continue;
 		stop(&threads[n]);
-		leaf_leave(&tree, threads[n].leaf);
+		leaf_leave(&tree, threads[n].l.leaf);
 	}
 	all_give_up();
 	CHECK(!hsfq_schedule(&tree) && !tree.runnable);

@@ -6,8 +6,8 @@
  * tree and a lock, as core/cpu/ledger.h has it, and one more thread draws up the ledger. They
  * choose, charge, sleep, wake, steal and move as fast as they can. Nobody touches a tree but
  * under its lock, and at the end every account must be exact: what processors gave, what trees,
- * leaves and threads received, and what the ledger read. What kernel/cpu/others.h reads without
- * the lock is not tried. Run it with core/fuzz/run-race.
+ * leaves and threads received, and what the ledger read. What sched.h reads without the
+ * lock is not tried. Run it with core/fuzz/run-race.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,13 +16,12 @@
 #include <time.h>
 
 #include "../cpu/ledger.h"
-#include "../cpu/quantum.h"
+#include "../cpu/sched.h"
 
 enum { PROCESSORS = 64, DOMAINS = 8, CLASSES = 5, LEAVES = 12, THREADS = 96 };
 
 struct thread {
-	struct leaf_thread lt;
-	u32 leaf;
+	struct lend_thread l;
 	u64 served_ns;
 	struct thread *next; /* in a queue, or among those asleep */
 };
@@ -36,6 +35,7 @@ struct queue {
 static struct domain {
 	pthread_mutex_t lock;
 	struct hsfq_tree tree;
+	struct lend_book book;
 	struct queue queue[HSFQ_NODES];
 	struct thread *asleep;
 } domains[DOMAINS];
@@ -43,7 +43,8 @@ static struct domain {
 static struct processor {
 	pthread_t thread;
 	u32 domain;
-	u64 random, given_ns, quanta, stolen;
+	struct sched_server server;
+	u64 random, given_ns, quanta, stolen, ended;
 } processors[PROCESSORS];
 
 static struct thread threads[THREADS];
@@ -67,26 +68,20 @@ static u32 draw(u64 *random, u32 below)
 
 /* ---- under a domain's lock ---------------------------------------------- */
 
-static void wait_for(struct domain *d, struct thread *th)
+static void enqueue(struct domain *d, struct thread *th)
 {
-	th->next = d->queue[th->leaf].first;
-	d->queue[th->leaf].first = th;
-	leaf_wait(&d->tree, th->leaf);
+	th->next = d->queue[th->l.leaf].first;
+	d->queue[th->l.leaf].first = th;
 }
 
 static void arrive(struct domain *d, struct thread *th)
 {
 	u64 now = tick(0);
 
-	d->queue[th->leaf].runnable_ns -= now;
-	leaf_arrive(&d->tree, th->leaf, &th->lt, now);
-	wait_for(d, th);
-}
-
-static void depart(struct domain *d, struct thread *th)
-{
-	d->queue[th->leaf].runnable_ns += tick(0);
-	leaf_depart(&d->tree, th->leaf, &th->lt);
+	d->queue[th->l.leaf].runnable_ns -= now;
+	sched_arrive(&d->tree, &d->book, &th->l, now);
+	sched_wait(&d->tree, &d->book, &th->l);
+	enqueue(d, th);
 }
 
 /* The leaf's first thread, out of its queue. */
@@ -95,7 +90,7 @@ static struct thread *first(struct domain *d, u32 leaf)
 	struct thread **best = NULL, **at, *th;
 
 	for (at = &d->queue[leaf].first; *at; at = &(*at)->next)
-		if (!best || sfq_before(leaf_key(&(*at)->lt), leaf_key(&(*best)->lt)))
+		if (!best || sfq_before(leaf_key(&(*at)->l.lt), leaf_key(&(*best)->l.lt)))
 			best = at;
 	th = best ? *best : NULL;
 	if (th)
@@ -105,20 +100,26 @@ static struct thread *first(struct domain *d, u32 leaf)
 
 static struct thread *chosen(struct domain *d)
 {
-	u32 leaf = hsfq_schedule(&d->tree);
+	u32 leaf = sched_choose(&d->tree);
 
 	return leaf ? first(d, leaf) : NULL;
 }
 
-/* Somebody wakes in this domain. */
+/* Somebody wakes in this domain, and one that is served there may have to give way. */
 static void wake(struct domain *d)
 {
 	struct thread *th = d->asleep;
+	u64 now = tick(0);
+	u32 i;
 
 	if (!th)
 		return;
 	d->asleep = th->next;
 	arrive(d, th);
+	for (i = 0; i < servers; i++)
+		if (&domains[processors[i].domain] == d &&
+		    sched_ends_elsewhere(&d->tree, &processors[i].server, &th->l, now))
+			break;
 }
 
 /* ---- what a processor does ---------------------------------------------- */
@@ -131,8 +132,8 @@ static bool carry(struct domain *from, struct domain *to, u32 leaf)
 	pthread_mutex_lock(&from->lock);
 	th = leaf ? first(from, leaf) : chosen(from);
 	if (th) {
-		leaf_unwait(&from->tree, th->leaf);
-		depart(from, th);
+		from->queue[th->l.leaf].runnable_ns += tick(0);
+		sched_depart(&from->tree, &from->book, &th->l);
 	}
 	pthread_mutex_unlock(&from->lock);
 	if (!th)
@@ -147,10 +148,10 @@ static void serve(struct processor *p, struct domain *d, struct thread *th)
 {
 	struct quantum q;
 	u64 length_ns, now = tick(0);
+	bool sleeps, ended;
 
-	leaf_take(&d->tree, th->leaf);
-	q = quantum_of(&d->tree, th->leaf, &th->lt, now);
-	leaf_serve(&d->tree, th->leaf, &th->lt, q.length_ns);
+	q = sched_begin(&d->tree, &d->book, &p->server, &th->l, now).quantum;
+	sched_set(&p->server, &th->l, q, now);
 	pthread_mutex_unlock(&d->lock);
 
 	length_ns = 1 + q.length_ns * draw(&p->random, 1000) / 1000;
@@ -159,12 +160,16 @@ static void serve(struct processor *p, struct domain *d, struct thread *th)
 	now = tick(length_ns);
 
 	pthread_mutex_lock(&d->lock);
-	leaf_charge(&d->tree, th->leaf, &th->lt, length_ns, now);
+	ended = sched_yields(&p->server);
+	p->ended += ended;
+	sleeps = !ended && !draw(&p->random, 4);
+	sched_end(&d->tree, &d->book, &th->l, length_ns, now, sleeps ? SCHED_SLEEPS : SCHED_ASKS);
+	p->server.th = NULL;
 	th->served_ns += length_ns;
-	if (draw(&p->random, 4)) {
-		wait_for(d, th);
+	if (!sleeps) {
+		enqueue(d, th);
 	} else {
-		depart(d, th);
+		d->queue[th->l.leaf].runnable_ns += now;
 		th->next = d->asleep;
 		d->asleep = th;
 	}
@@ -267,10 +272,10 @@ static void make(void)
 		struct thread *th = &threads[n];
 		struct domain *d = &domains[n % parts];
 
-		th->leaf = leaves[n * n % LEAVES];
-		th->lt.weight = 50 + n;
+		th->l.leaf = leaves[n * n % LEAVES];
+		th->l.lt.weight = 50 + n;
 		for (i = 0; i < parts; i++)
-			leaf_join(&domains[i].tree, th->leaf, &th->lt);
+			leaf_join(&domains[i].tree, th->l.leaf, &th->l.lt);
 		arrive(d, th);
 	}
 }
@@ -288,13 +293,14 @@ static void same(const char *what, u64 a, u64 b)
 
 static void check(void)
 {
-	u64 given_ns = 0, received_ns = 0, threads_ns = 0, quanta = 0, stolen = 0;
+	u64 given_ns = 0, received_ns = 0, threads_ns = 0, quanta = 0, stolen = 0, ended = 0;
 	u32 i, n, t;
 
 	for (i = 0; i < servers; i++) {
 		given_ns += processors[i].given_ns;
 		quanta += processors[i].quanta;
 		stolen += processors[i].stolen;
+		ended += processors[i].ended;
 	}
 	for (i = 0; i < parts; i++)
 		received_ns += domains[i].tree.node[HSFQ_ROOT].served_ns;
@@ -308,15 +314,16 @@ static void check(void)
 		for (i = 0; i < parts; i++)
 			leaf_ns += domains[i].tree.node[leaves[n]].served_ns;
 		for (t = 0; t < THREADS; t++)
-			threads_ns += threads[t].leaf == leaves[n] ? threads[t].served_ns : 0;
+			threads_ns += threads[t].l.leaf == leaves[n] ? threads[t].served_ns : 0;
 		same("a leaf and its threads", leaf_ns, threads_ns);
 		same("a leaf and the ledger", leaf_ns, ledger.node[leaves[n]].served_ns);
 	}
-	printf("race: %u processors in %u domains: %llu quanta, %llu stolen, %llu runs of the "
+	printf("race: %u processors in %u domains: %llu quanta, %llu ended for others, %llu "
+	       "stolen, %llu runs of the "
 	       "ledger, "
 	       "%llu moves\n",
-	       servers, parts, (unsigned long long)quanta, (unsigned long long)stolen,
-	       (unsigned long long)runs, (unsigned long long)moves);
+	       servers, parts, (unsigned long long)quanta, (unsigned long long)ended,
+	       (unsigned long long)stolen, (unsigned long long)runs, (unsigned long long)moves);
 	same("was there a quantum", quanta > 0, 1);
 	same("was there a run", runs > 0, 1);
 }

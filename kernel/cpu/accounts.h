@@ -7,10 +7,6 @@
 
 /* ---- small things ------------------------------------------------------ */
 
-/* The number stays, and the verifier knows nothing of it any more. It would follow each value
- * that it knows through every loop that comes after. `by` is any number it knows nothing of. */
-#define FORGET(number, by) asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"(by))
-
 static __noinline struct thread __arena *thread_stored(struct task_struct *p)
 {
 	struct task_ref *ref = bpf_task_storage_get(&threads, p, NULL, 0);
@@ -51,13 +47,15 @@ static struct cpu_state __arena *cpu_of(s32 cpu)
 	return &cpus[(u32)cpu % CPUS_MAX];
 }
 
-/* How long the thread there has been served by now. It may have begun since another CPU has
- * read the time. */
-static __always_inline u64 served_for(struct cpu_state __arena *c, u64 now)
+static sched_server_t *as_server(struct cpu_state __arena *c)
 {
-	u64 since = c->since;
+	return (sched_server_t *)c;
+}
 
-	return now > since ? now - since : 0;
+/* The thread of ours that runs there, NULL: none. */
+static struct thread __arena *served_on(struct cpu_state __arena *c)
+{
+	return (struct thread __arena *)c->th;
 }
 
 /* What scx_bpf_task_cpu() returns, without the call. */
@@ -99,50 +97,19 @@ static void show_loans(void)
 	hsfq_lending.guests = loans.guests;
 }
 
-/* The thread is runnable; false: it was. */
-static __always_inline bool arrive(struct thread __arena *th, u32 leaf, u64 now)
+/* The thread is going to be runnable. */
+static __always_inline void woke(struct thread __arena *th, u64 now)
 {
-	if (th->runnable)
-		return false;
-	if (th->lends)
-		lend_end(&loans, as_lend(th));
-	th->runnable = 1;
-	th->woke_ns = now;
-	leaf_arrive(&tree, leaf, &th->lt, now);
-	return true;
+	if (!th->runnable)
+		th->woke_ns = now;
 }
 
-/* Likewise, of one that was served without having waited. */
-static __noinline bool arrive_late(struct thread __arena *th, u64 now)
+/* The thread wants service, and wants it still when it has had to wait. */
+static __always_inline void ask(struct thread __arena *th, u64 now)
 {
-	return arrive(th, th->leaf, now);
-}
-
-/* The thread, which is in no queue yet, asks for service. */
-static __always_inline void wait_soon(struct thread __arena *th, u32 leaf)
-{
-	if (th->waiting)
-		return;
-	if (th->borrows)
-		lend_changed(&loans, as_lend(th));
-	th->waiting = 1;
-	leaf_wait(&tree, leaf);
-}
-
-static __always_inline void wait_begin(struct thread __arena *th, u32 leaf, u64 now)
-{
-	wait_soon(th, leaf);
 	th->chosen = 1;
 	if (!th->hungry_ns)
 		th->hungry_ns = now;
-}
-
-static void wait_end(struct thread __arena *th)
-{
-	if (!th->waiting)
-		return;
-	th->waiting = 0;
-	leaf_unwait(&tree, th->leaf);
 }
 
 /* The thread is taken into service. One that woke beside an idle CPU is heard of
@@ -155,21 +122,6 @@ static __always_inline void count_wait(struct thread __arena *th, u64 now)
 		return;
 	th->woke_ns = 0;
 	waits_count(th->waits, now - woke_ns);
-}
-
-/* The thread is not runnable any more; false: it was not. */
-static __always_inline bool depart(struct thread __arena *th)
-{
-	wait_end(th);
-	if (!th->runnable)
-		return false;
-	th->runnable = 0;
-	leaf_depart(&tree, th->leaf, &th->lt);
-	if (th->borrows)
-		lend_changed(&loans, as_lend(th));
-	if (th->holder)
-		lend_begin(&loans, as_lend(th));
-	return true;
 }
 
 /* A record of this leaf, of no thread and no service so far. */

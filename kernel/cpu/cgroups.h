@@ -167,7 +167,7 @@ void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct
 
 	if (!th || leaf == th->home || !lock_tree_surely())
 		return;
-	depart(th);
+	sched_depart(&tree, &loans, as_lend(th));
 	lend_move_home(&tree, &loans, as_lend(th), leaf);
 	th->waits = waits_of(leaf);
 	unlock_tree();

@@ -52,7 +52,7 @@ void BPF_PROG(op_cpu_offline, s32 cpu)
 	struct cpu_state __arena *c = cpu_of(cpu);
 
 	c->th = NULL;
-	c->due = c->armed = 0;
+	c->due_ns = c->armed = 0;
 	cpu_comes_or_goes(cpu, true);
 }
 

@@ -44,6 +44,9 @@
 #define CORE_INLINE static __always_inline __attribute__((unused))
 #define CORE_COLD   static __noinline __attribute__((unused))
 #define CORE_ALONE  (nr_cpus == 1)
+/* The verifier would follow each value that it knows through every loop that comes after. */
+#define CORE_FORGET(number, by) asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"(by))
+#define CORE_SEVERAL(t)         (nr_cpus > 1)
 #ifdef SINGLE_CPU
 #define nr_cpus 1U
 #else
@@ -61,9 +64,6 @@ char _license[] SEC("license") = "GPL";
 #define EINVAL          22
 #define NUMA_NO_NODE    (-1)
 #define CLOCK_MONOTONIC 1
-
-/* The timer may fire this early without being set again. */
-#define TIMER_SLACK_NS 10000ULL
 
 #define CPUS_MAX 8192
 /* Threads looked up lately; a power of two. */
@@ -138,12 +138,13 @@ SEC("struct_ops/op_enqueue")
 void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct dsq_place to = {.slice = QUANTUM_ALONE_NS, .enq_flags = enq_flags};
-	struct thread __arena *th = thread_of(p), *cur;
+	struct thread __arena *th = thread_of(p);
 	s32 cpu = task_cpu(p), idle;
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
-	u64 now = clock_now(), due = 0;
-	bool sooner = false, first, held, over, now_on, straight;
+	bool first, now_on, straight;
+	struct sched_contest own;
+	u64 now = clock_now();
 	u32 leaf;
 
 	if (!th) {
@@ -161,38 +162,27 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	leaf = th->leaf;
-	first = arrive(th, leaf, now);
-	wait_begin(th, leaf, now);
+	woke(th, now);
+	first = sched_arrive(&tree, &loans, as_lend(th), now);
+	sched_wait(&tree, &loans, as_lend(th));
+	ask(th, now);
 	first = trace_on && first && name_first(&r, leaf);
-	held = limit_held(&tree, leaf);
-	cur = c->th;
-	if (cur && cur != th && !held) {
-		due = c->since + quantum_cut(&tree, leaf, &th->lt, cur->leaf, &cur->lt,
-					     served_for(c, now), now, quantum_eager(c->calm, now))
-					 .length_ns;
-		sooner = !c->due || due < c->due;
-	}
+	own = sched_contest(&tree, as_server(c), as_lend(th), now);
+	now_on = own.over && sched_is_next(&tree, &loans, leaf, now);
+	straight = !own.held && sched_straight(&tree, &loans, as_server(c), as_lend(th), now);
 	to.dsq_id = th->queue = leaf;
 	to.vtime = leaf_key(&th->lt);
-	over = due && due <= now + TIMER_SLACK_NS;
-	if (over)
-		c->calm = quantum_calm(c->calm, now);
-	now_on = over && !lend_due(&loans, NULL, now) && hsfq_is_next(&tree, leaf);
-	straight = CORE_ALONE && !held && !lend_due(&loans, NULL, now) &&
-		   quantum_straight(&tree, leaf);
-	if (straight)
-		c->straight = th;
 	unlock_tree();
 
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
-	if (held && !must_wait(p, th)) {
+	if (own.held && !must_wait(p, th)) {
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_MIN_NS, enq_flags);
 		return;
 	}
 	/* It comes first: to its CPU at once, without an interrupt that would ask the tree. */
 	if (now_on && near_first(th)) {
-		c->ending = 1;
+		sched_give_way(as_server(c));
 		hsfq_totals.preemptions++;
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);
 		return;
@@ -203,12 +193,12 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		dsq_insert_vtime(p, &to);
 	if (leaving())
 		return;
-	if (over) {
+	if (own.over) {
 		hsfq_totals.preemptions++;
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return;
 	}
-	if (nr_cpus > 1 && !held) {
+	if (nr_cpus > 1 && !own.held) {
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (idle >= 0) {
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -217,8 +207,8 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		if ((enq_flags & SCX_ENQ_WAKEUP) && served_elsewhere(p, cpu, th, now))
 			return;
 	}
-	if (sooner) {
-		c->due = due;
+	if (own.sooner) {
+		sched_cut(as_server(c), own.due_ns);
 		end_in_time(cpu, c, now);
 	}
 }
@@ -261,7 +251,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		restore_passed(cpu);
 	passed = c->passed;
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		th = thread_by(prev, c->th);
+		th = thread_by(prev, served_on(c));
 	if (th) {
 		now = clock_now();
 		if (reads(prev, true) && reads_on(prev, cpu, now))
@@ -323,7 +313,7 @@ SEC("struct_ops/op_stopping")
 void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
-	struct thread __arena *th = thread_by(p, c->th);
+	struct thread __arena *th = thread_by(p, served_on(c));
 	struct ended e;
 	u64 now;
 
@@ -345,10 +335,8 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 	now = clock_now();
 	if (!end_service(&e, th, p->se.sum_exec_runtime, now, !runnable))
 		return;
-	if (nr_cpus > 1 && !runnable) {
-		c->next = e.leaf;
-		c->next_at = now;
-	}
+	if (nr_cpus > 1 && !runnable)
+		sched_note_next(as_server(c), e.leaf, now);
 	if (e.times)
 		limits_reached(e.timer, now);
 	if (trace_on)
@@ -361,12 +349,8 @@ SEC("struct_ops/op_tick")
 void BPF_PROG(op_tick, struct task_struct *p)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
-	u64 now;
 
-	if (!c->th || (!c->due && !loans.changed))
-		return;
-	now = clock_now();
-	if ((c->due && now >= c->due) || lend_due(&loans, NULL, now))
+	if (c->th && (c->due_ns || loans.changed) && sched_tick(&loans, as_server(c), clock_now()))
 		task_set_slice(p, 0);
 }
 

@@ -16,38 +16,31 @@
  * hold it, and needs what the others that wait for it lend, to get so far. */
 static void lend_woken(struct thread __arena *th)
 {
-	struct thread __arena *waker = cpu_of(bpf_get_smp_processor_id())->th;
+	lend_thread_t *waker = cpu_of(bpf_get_smp_processor_id())->th;
 
 	if (!waker || !lock_tree())
 		return;
-	if (th->lends && th->holder == as_lend(waker))
+	if (th->lends && th->holder == waker)
 		lend_hand_over(&loans, th->holder, as_lend(th), th->what);
 	unlock_tree();
 }
 
-/* A thread waits under a better key: how long may the one in service on its CPU go on? Where
- * that is not over yet, the CPU looks at its next tick. */
+/* A thread waits under a better key. Where the one in service on its CPU need not go at once, the
+ * CPU looks at its next tick. */
 __noinline int contest(struct thread __arena *th __arg_arena, s32 cpu, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
-	struct thread __arena *cur;
-	u64 due = 0;
+	struct sched_contest r = {};
 
 	if (!lock_tree())
 		return 0;
-	cur = c->th;
-	if (cur && cur != th && th->waiting && !limit_held(&tree, th->leaf)) {
-		due = c->since + quantum_cut(&tree, th->leaf, &th->lt, cur->leaf, &cur->lt,
-					     served_for(c, now), now, quantum_eager(c->calm, now))
-					 .length_ns;
-		if (!c->due || due < c->due)
-			c->due = due;
-	}
+	if (th->waiting)
+		r = sched_contest(&tree, as_server(c), as_lend(th), now);
+	if (r.sooner)
+		sched_cut(as_server(c), r.due_ns);
 	unlock_tree();
-	if (due && due <= now) {
-		c->calm = quantum_calm(c->calm, now);
+	if (r.over)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	}
 	return 0;
 }
 

@@ -50,7 +50,7 @@ static void limits_reached(bool late, u64 now)
 	struct thread __arena *th;
 
 	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
-		th = cpu_of(cpu)->th;
+		th = served_on(cpu_of(cpu));
 		if (cpu != this && th && limit_held(&tree, th->leaf))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
@@ -69,7 +69,7 @@ static void limits_released(void)
 
 		if (!c->th)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		else if (!c->due)
+		else if (!c->due_ns)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 }
@@ -104,7 +104,7 @@ static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	for (limit_next = tree.unused; (n = limit_next) > HSFQ_ROOT && can_loop;) {
 		limit_next = n - 1;
 		if (n < HSFQ_NODES && (tree.node[n].flags & HSFQ_HELD) &&
-		    release_node(n, now + TIMER_SLACK_NS))
+		    release_node(n, now + SCHED_SLACK_NS))
 			released = true;
 	}
 	if (!lock_tree_irq(&flags))

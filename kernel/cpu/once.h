@@ -272,4 +272,6 @@ ONCE once_lend_exit(lend_thread_t *th __arg_arena)
 #define lend_exit(t, b, th)          once_lend_exit(th)
 #endif
 
+#include "../../core/cpu/sched.h"
+
 #endif

@@ -12,21 +12,17 @@
 /* So many other CPUs at most are looked at. */
 #define OTHERS_MAX 64
 
-/* The i-th CPU after this one, and the thread that is served there; NULL: none
- * of ours, or its quantum is ending already. */
-static struct thread __arena *served_by(s32 cpu, u32 i, struct cpu_state __arena **c)
+/* The i-th CPU after this one. */
+static u32 other_than(s32 cpu, u32 i)
 {
-	u32 other = ((u32)cpu + i) % nr_cpus;
-
-	*c = cpu_of(other);
-	return (*c)->ending ? NULL : (*c)->th;
+	return ((u32)cpu + i) % nr_cpus;
 }
 
-static void end_elsewhere(s32 cpu, u32 i, struct cpu_state __arena *c)
+/* Its quantum is to end, as the tree's rules have it. */
+static void end_on(u32 cpu)
 {
-	c->ending = 1;
 	hsfq_totals.preemptions++;
-	scx_bpf_kick_cpu(((u32)cpu + i) % nr_cpus, SCX_KICK_PREEMPT);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Of a thread that is in no queue, and the first that waits in the same leaf: does
@@ -76,7 +72,7 @@ static bool take(u32 leaf, s32 cpu)
 {
 	u64 near = 0;
 
-	if (nr_cpus > 1 && !cpu_of(cpu)->ending)
+	if (nr_cpus > 1 && !sched_yields(as_server(cpu_of(cpu))))
 		near = leaf_near(&tree.node[leaf % HSFQ_NODES]);
 
 	return (near && take_near(leaf, cpu, near)) || dsq_move_to_local(leaf);
@@ -86,40 +82,30 @@ static bool take(u32 leaf, s32 cpu)
  * Both comparisons are functions of their own that are not static: as part of a loop over CPUs,
  * 6.18's verifier stumbles over them ("backtracking exit unexpected regs") from three CPUs on.
  */
-__noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen,
-			struct thread __arena *other __arg_arena, u64 ran_ns, u64 now)
+__noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen, u32 other, u64 now)
 {
-	return leaf_outranks(&tree, th->leaf, &th->lt, chosen, other->leaf, &other->lt, ran_ns,
-			     now);
+	return sched_outranks(&tree, as_server(cpu_of(other)), as_lend(th), chosen, now);
 }
 
-__noinline int ends(struct thread __arena *th __arg_arena, struct thread __arena *other __arg_arena,
-		    u64 ran_ns, u64 now, bool eager)
+__noinline int ends(struct thread __arena *th __arg_arena, u32 other, u64 now)
 {
-	return quantum_ends(&tree, th->leaf, &th->lt, other->leaf, &other->lt, ran_ns, now, eager);
+	return sched_ends_elsewhere(&tree, as_server(cpu_of(other)), as_lend(th), now);
 }
 
-/*
- * This CPU has chosen another leaf than that of its thread, whose quantum is
- * over. Does that thread go on all the same (core/cpu/quantum.h)? If it outranks one
- * in service elsewhere (core/cpu/leaf.h), it is the other one's CPU that changes, and
- * one that has to does not pass that on.
- */
+/* This CPU has chosen another leaf than that of its thread, whose quantum is over. Does that
+ * thread go on all the same, here or in place of one in service elsewhere? */
 __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 chosen, u64 now)
 {
-	struct cpu_state __arena *c;
-	struct thread __arena *other;
 	u32 i;
 
-	if (cpu_of(cpu)->ending)
+	if (sched_yields(as_server(cpu_of(cpu))))
 		return false;
-	if (quantum_goes_on(&tree, th->leaf, chosen) && first_of_leaf(th))
+	if (sched_goes_on(&tree, as_lend(th), chosen) && first_of_leaf(th))
 		return true;
 	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
-		other = served_by(cpu, i, &c);
-		if (!other || !outranks(th, chosen, other, served_for(c, now), now))
+		if (!outranks(th, chosen, other_than(cpu, i), now))
 			continue;
-		end_elsewhere(cpu, i, c);
+		end_on(other_than(cpu, i));
 		return true;
 	}
 	return false;
@@ -131,18 +117,13 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
  */
 static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
 {
-	struct cpu_state __arena *c;
-	struct thread __arena *other;
-	u32 i;
+	u32 i, other;
 
 	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
-		other = served_by(cpu, i, &c);
-		if (!other || !bpf_cpumask_test_cpu(((u32)cpu + i) % nr_cpus, p->cpus_ptr))
+		other = other_than(cpu, i);
+		if (!bpf_cpumask_test_cpu(other, p->cpus_ptr) || !ends(th, other, now))
 			continue;
-		if (!ends(th, other, served_for(c, now), now, quantum_eager(c->calm, now)))
-			continue;
-		c->calm = quantum_calm(c->calm, now);
-		end_elsewhere(cpu, i, c);
+		end_on(other);
 		return true;
 	}
 	return false;

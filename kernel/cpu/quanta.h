@@ -8,45 +8,36 @@
 static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 {
 	struct cpu_state __arena *c = cpu_of(*key);
-	u64 now = clock_now(), due = c->due;
+	u64 now = clock_now(), at;
 
 	c->armed = 0;
-	if (!due || !c->th)
+	at = sched_timer(as_server(c), now);
+	if (!at)
 		return 0;
-	if (now + TIMER_SLACK_NS >= due) {
-		c->ending = due < c->until;
+	if (at == now) {
 		hsfq_totals.timer_ends++;
 		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
 	} else {
-		c->armed = due;
-		bpf_timer_start(&t->timer, due - now, BPF_F_TIMER_CPU_PIN);
+		c->armed = at;
+		bpf_timer_start(&t->timer, at - now, BPF_F_TIMER_CPU_PIN);
 	}
 	return 0;
 }
 
-/* Ends the quantum on this CPU at c->due. A timer that fires before then sets
+/* Ends the quantum on this CPU at c->due_ns. A timer that fires before then sets
  * itself again, which is cheaper than setting it anew with interrupts off. */
 static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
 {
 	struct quantum_timer *t;
 	u64 armed = c->armed;
 
-	if (!use_timer || (armed && armed <= c->due && armed + QUANTUM_ALONE_NS > now))
+	if (!use_timer || (armed && armed <= c->due_ns && armed + QUANTUM_ALONE_NS > now))
 		return;
 	t = bpf_map_lookup_elem(&timers, &cpu);
 	if (!t)
 		return;
-	c->armed = c->due;
-	bpf_timer_start(&t->timer, c->due - now, BPF_F_TIMER_CPU_PIN);
-}
-
-static __always_inline struct quantum quantum_forgotten(struct quantum q, u64 by)
-{
-	u64 exact = q.exact;
-
-	FORGET(q.length_ns, by);
-	FORGET(exact, by);
-	return (struct quantum){q.length_ns, exact & 1};
+	c->armed = c->due_ns;
+	bpf_timer_start(&t->timer, c->due_ns - now, BPF_F_TIMER_CPU_PIN);
 }
 
 /* The thread's quantum begins on this CPU. */
@@ -55,12 +46,7 @@ static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena 
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 
-	c->th = th;
-	c->since = now;
-	c->ending = 0;
-	c->reading = 0;
-	c->until = now + q.length_ns;
-	c->due = q.exact ? c->until : 0;
+	sched_set(as_server(c), as_lend(th), q, now);
 	if (p->scx.slice != q.length_ns)
 		task_set_slice(p, q.length_ns);
 	if (q.exact)
@@ -73,10 +59,10 @@ static bool reads_on(struct task_struct *p, s32 cpu, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 
-	if (!use_timer || !rescue_reads_on(c->reading))
+	if (!use_timer || !rescue_reads_on(c->steps))
 		return false;
-	c->reading++;
-	c->due = now + RESCUE_READ_STEP_NS;
+	c->steps++;
+	c->due_ns = now + RESCUE_READ_STEP_NS;
 	task_set_slice(p, RESCUE_READ_STEP_NS);
 	end_in_time(cpu, c, now);
 	return true;
@@ -87,29 +73,22 @@ static bool reads_on(struct task_struct *p, s32 cpu, u64 now)
 static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
-	u64 now = clock_now(), left = c->until > now ? c->until - now : 1;
+	u64 now = clock_now(), left = sched_left(as_server(c), now);
 	struct hsfq_trace_record r;
 	bool first = false;
 
-	FORGET(left, now);
 	if (lock_tree()) {
-		first = !th->runnable && arrive_late(th, now);
-		wait_end(th);
+		first = sched_resume(&tree, &loans, as_lend(th), left, now);
 		th->woke_ns = 0;
-		leaf_serve(&tree, th->leaf, &th->lt, left);
 		first = trace_on && first && name_first(&r, th->leaf);
 		unlock_tree();
 	}
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
-	c->th = th;
-	c->since = now;
-	c->ending = 0;
+	sched_set_again(as_server(c), as_lend(th), left, now);
 	task_set_slice(p, left);
-	if (!c->due)
-		return;
-	c->due = now + left;
-	end_in_time(cpu, c, now);
+	if (c->due_ns)
+		end_in_time(cpu, c, now);
 }
 
 #endif

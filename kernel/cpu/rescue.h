@@ -19,7 +19,8 @@
 /* Where rescue() is in the tree. Not on the stack, for there the verifier would follow every
  * value that it may have. Two timers at once leave some leaves to the next time. */
 static volatile u32 rescue_next;
-/* So many of the leaf there that are inside a system call may be served. Two timers at once share them. */
+/* So many of the leaf there that are inside a system call may be served. Two timers at once share
+ * them. */
 static volatile u32 rescue_left;
 
 /* A thread of a held class was seen to die. */

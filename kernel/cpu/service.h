@@ -11,30 +11,17 @@
 /* Where serve_anybody() is in the tree. Not on the stack, as rescue_next. */
 static volatile u32 anybody_next;
 
-/* What was chosen as the next leaf holds for so long. */
-#define NEXT_OLD_NS 10000ULL
-
 /* What choose() returns where the tree cannot be asked (lock.h). */
 #define LEAF_UNKNOWN (~0U)
-
-/* Was the thread given to this CPU to be the next, and is no longer to be expected? */
-static __always_inline bool was_straight(s32 cpu, struct thread __arena *th)
-{
-	struct cpu_state __arena *c = cpu_of(cpu);
-
-	if (!CORE_ALONE || c->straight != th)
-		return false;
-	c->straight = NULL;
-	return true;
-}
 
 /* The thread is in service on this CPU from now on. False: the tree does not know it. */
 static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread __arena *th)
 {
+	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
-	bool first, straight, second = false;
+	struct sched_begin b;
 	u64 now = clock_now();
-	struct quantum q;
+	bool first;
 	u32 leaf;
 
 	if (!lock_tree()) {
@@ -42,29 +29,20 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 		return false;
 	}
 	leaf = th->leaf;
-	first = !th->runnable && arrive_late(th, now);
-	straight = was_straight(cpu, th);
-	if (straight)
-		second = hsfq_schedule(&tree) != leaf;
-	if (th->waiting) {
-		th->waiting = 0;
-		leaf_take(&tree, leaf);
-	}
+	woke(th, now);
+	b = sched_begin(&tree, &loans, as_server(c), as_lend(th), now);
 	count_wait(th, now);
 	th->hungry_ns = 0;
 	th->chosen = 0;
 	if (th->inside && !limit_held(&tree, leaf))
 		th->inside = 0;
-	q = quantum_of(&tree, leaf, &th->lt, now);
-	q = quantum_forgotten(q, now);
-	leaf_serve(&tree, leaf, &th->lt, q.length_ns);
-	first = trace_on && first && name_first(&r, leaf);
+	first = trace_on && b.late && name_first(&r, leaf);
 	unlock_tree();
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
-	if (straight && (second || dsq_first_before(leaf, leaf_key(&th->lt))))
-		q = (struct quantum){0, true};
-	begin_quantum(p, cpu, th, q, now);
+	if (b.straight && (b.second || dsq_first_before(leaf, leaf_key(&th->lt))))
+		b.quantum = (struct quantum){0, true};
+	begin_quantum(p, cpu, th, b.quantum, now);
 	return true;
 }
 
@@ -72,22 +50,6 @@ __noinline int serve_again(struct task_struct *p __arg_trusted, s32 cpu,
 			   struct thread __arena *th __arg_arena)
 {
 	return serve(p, cpu, th);
-}
-
-/* Charges what the thread was served since its last charge. Returns how many classes
- * of its path have used up their budgets by that. */
-static u32 charge(struct thread __arena *th, u32 leaf, u64 exec, u64 now)
-{
-	u64 ran = exec - th->charged;
-
-	if (!ran && !th->lt.planned_ns)
-		return 0;
-	if (th->borrows)
-		lend_served(&tree, as_lend(th));
-	th->charged = exec;
-	th->served_ns += ran;
-	hsfq_totals.quanta++;
-	return leaf_charge(&tree, leaf, &th->lt, ran, now);
 }
 
 /* What the end of a thread's service brought about. */
@@ -99,43 +61,42 @@ struct ended {
 	struct hsfq_trace_record quantum, sleep;
 };
 
-enum then { SLEEPS, WAITS, ASKS };
-
 /* Here the thread's service ends: it is charged, and so on. */
 static __always_inline bool end_of_service(struct ended *e, struct thread __arena *th, u64 exec,
-					   u64 now, enum then then)
+					   u64 now, enum sched_then then)
 {
-	bool departed;
+	struct sched_end end;
+	u64 ran;
 	u32 leaf;
 
 	if (!lock_tree())
 		return false;
 	/* Served since the tree could not be asked: it has yet to be queued. */
-	if (then == ASKS && !th->runnable) {
+	if (then == SCHED_ASKS && !th->runnable) {
 		unlock_tree();
 		return false;
 	}
 	leaf = th->leaf;
+	ran = exec - th->charged;
 	if (trace_on) {
 		hsfq_settle(&tree);
 		name_leaf(&e->quantum, leaf);
-		e->quantum.length_ns = exec - th->charged;
+		e->quantum.length_ns = ran;
 		e->quantum.start_tag = tree.node[leaf].flow.start;
 		name_leaf(&e->sleep, leaf);
 	}
-	e->times = charge(th, leaf, exec, now);
-	if (e->times)
+	th->charged = exec;
+	th->served_ns += ran;
+	end = sched_end(&tree, &loans, as_lend(th), ran, now, then);
+	hsfq_totals.quanta += end.charged;
+	e->leaf = end.next;
+	e->times = end.held;
+	if (end.held)
 		e->timer = limit_timer_late();
-	departed = then == SLEEPS && depart(th);
 	if (trace_on)
-		e->last = departed && !tree.node[leaf].runnable;
-	if (then == ASKS)
-		wait_begin(th, leaf, now);
-	if (then == ASKS || (then == SLEEPS && nr_cpus > 1))
-		e->leaf = hsfq_schedule(&tree);
-	/* Or another CPU would think that nobody waits, until it is in its queue. */
-	if (then == WAITS && nr_cpus > 1 && th->runnable)
-		wait_soon(th, leaf);
+		e->last = end.departed && !tree.node[leaf].runnable;
+	if (then == SCHED_ASKS)
+		ask(th, now);
 	unlock_tree();
 	return true;
 }
@@ -145,14 +106,14 @@ static __always_inline bool end_of_service(struct ended *e, struct thread __aren
 __noinline int end_service(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
 			   u64 exec, u64 now, bool sleeps)
 {
-	return end_of_service(e, th, exec, now, sleeps ? SLEEPS : WAITS);
+	return end_of_service(e, th, exec, now, sleeps ? SCHED_SLEEPS : SCHED_WAITS);
 }
 
 /* Its quantum ends: it is charged, and asks for the next at once. Likewise. */
 __noinline int end_quantum(struct ended *e __arg_nonnull, struct thread __arena *th __arg_arena,
 			   u64 exec, u64 now)
 {
-	return end_of_service(e, th, exec, now, ASKS);
+	return end_of_service(e, th, exec, now, SCHED_ASKS);
 }
 
 /* The leaf that comes first, HSFQ_NIL: none, LEAF_UNKNOWN: the tree cannot be asked. */
@@ -162,22 +123,19 @@ __noinline int choose(void)
 
 	if (!lock_tree())
 		return LEAF_UNKNOWN;
-	leaf = hsfq_schedule(&tree);
+	leaf = sched_choose(&tree);
 	unlock_tree();
 	return leaf;
 }
 
-/* Likewise, where the thread in service here has gone to sleep. The leaf was chosen in ops.stopping
- * then, unless that is long ago. That none waited is asked again: who came since has found no
- * idle CPU, which this one would now be. */
+/* Likewise, where the thread in service here has gone to sleep, and what comes next was noted. */
 static __always_inline u32 choose_next(struct cpu_state __arena *c)
 {
-	u32 leaf = nr_cpus > 1 ? c->next : HSFQ_NIL;
+	u32 leaf = HSFQ_NIL;
 
-	if (!leaf)
-		return choose();
-	c->next = HSFQ_NIL;
-	return clock_now() - c->next_at < NEXT_OLD_NS ? leaf : choose();
+	if (nr_cpus > 1 && c->next)
+		leaf = sched_noted(as_server(c), clock_now());
+	return leaf ?: choose();
 }
 
 /*
@@ -206,8 +164,7 @@ __noinline int choose_but(u32 leaf, s32 cpu, u32 *passed __arg_nonnull)
 	if (!lock_tree())
 		return LEAF_UNKNOWN;
 	hsfq_totals.passed_over++;
-	*passed = leaf_pass(&tree, leaf, *passed);
-	leaf = soon ? hsfq_schedule(&tree) : hsfq_schedule_but(&tree);
+	leaf = sched_choose_but(&tree, leaf, soon, passed);
 	unlock_tree();
 	return leaf;
 }
@@ -219,7 +176,7 @@ __noinline int restore_leaf(u32 leaf)
 
 	if (!lock_tree())
 		return LEAF_UNKNOWN;
-	next = leaf_restore(&tree, leaf);
+	next = sched_restore(&tree, leaf);
 	unlock_tree();
 	return next;
 }

@@ -44,20 +44,10 @@ struct thread {
 };
 
 struct cpu_state {
-	struct thread __arena *th;   /* running here, NULL: nothing of ours */
+	struct sched_server;         /* whom it serves, and until when */
 	struct thread __arena *last; /* the last that ran here */
-	u64 since;                   /* its service began */
-	u64 until;                   /* its quantum ends then */
-	u64 due;                     /* and must not end later, 0: open end */
 	u64 armed;                   /* the timer fires then, 0: not set */
-	u64 ending;                  /* another CPU has asked for the end of the quantum */
-	u64 reading;                 /* steps since its quantum was over (rescue.h) */
 	u64 leaving;                 /* it goes offline, or is */
-	u64 calm;    /* interruptions so far are paid for then (core/cpu/quantum.h) */
-	u32 passed;  /* leaves that it could not restore yet */
-	u32 next;    /* leaf that was chosen when the thread here went to sleep, */
-	u64 next_at; /* and when */
-	struct thread __arena *straight; /* was given to it to be the next, before that was sure */
 };
 
 struct cgroup_nodes {

@@ -107,7 +107,7 @@ void BPF_PROG(op_disable, struct task_struct *p)
 	if (!th || !lock_tree_surely())
 		return;
 	name_leaf(&r, th->leaf);
-	last = depart(th) && trace_on && !tree.node[r.leaf].runnable;
+	last = sched_depart(&tree, &loans, as_lend(th)) && trace_on && !tree.node[r.leaf].runnable;
 	unlock_tree();
 	if (last)
 		trace(HSFQ_TRACE_SLEEP, &r);
@@ -126,7 +126,7 @@ void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *ar
 	th->tid = 0;
 	if (!lock_tree_surely())
 		return;
-	depart(th);
+	sched_depart(&tree, &loans, as_lend(th));
 	lend_exit(&tree, &loans, as_lend(th));
 	show_loans();
 	th->next_free = free_threads;

@@ -155,7 +155,8 @@ pub trait Engine {
 pub struct Core {
     /// The tree itself.
     pub tree: Tree,
-    threads: Vec<Thread>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) servers: Vec<crate::sched::Server>,
 }
 
 impl Core {

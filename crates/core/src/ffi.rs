@@ -126,6 +126,41 @@ pub struct RawThread {
     pub planned_ns: u64,
 }
 
+/// A server, `struct sched_server` in C.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // the fields are described in core/cpu/sched.h
+pub struct RawServer {
+    pub th: *mut u64,
+    pub straight: *mut u64,
+    pub since_ns: u64,
+    pub until_ns: u64,
+    pub due_ns: u64,
+    pub calm_ns: u64,
+    pub next_ns: u64,
+    pub next: u32,
+    pub passed: u32,
+    pub ending: u32,
+    pub steps: u32,
+}
+
+impl Default for RawServer {
+    fn default() -> RawServer {
+        // SAFETY: numbers, and pointers to nothing.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+/// A thread as shim.c is told of it.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct ThreadView {
+    pub lt: *mut RawThread,
+    pub leaf: u32,
+    pub waiting: bool,
+    pub runnable: bool,
+}
+
 pub const USED: u32 = 1;
 pub const LEAF: u32 = 2;
 pub const RUNNABLE: u32 = 4;
@@ -244,6 +279,46 @@ extern "C" {
     ) -> u64;
     pub fn qcore_quantum_eager(calm_ns: u64, now_ns: u64) -> bool;
     pub fn qcore_quantum_calm(calm_ns: u64, now_ns: u64) -> u64;
+    pub fn qcore_sched_begin(
+        t: *mut RawTree,
+        s: *mut RawServer,
+        th: *mut ThreadView,
+        fixed_ns: u64,
+        now: u64,
+    ) -> u64;
+    pub fn qcore_sched_end(
+        t: *mut RawTree,
+        th: *mut ThreadView,
+        ran_ns: u64,
+        sleeps: bool,
+        now: u64,
+    );
+    pub fn qcore_sched_contest(
+        t: *mut RawTree,
+        s: *mut RawServer,
+        waiting: *const ThreadView,
+        serves: *const ThreadView,
+        now: u64,
+    ) -> crate::sched::Contest;
+    pub fn qcore_sched_ends_elsewhere(
+        t: *mut RawTree,
+        s: *mut RawServer,
+        waiting: *const ThreadView,
+        serves: *const ThreadView,
+        now: u64,
+    ) -> bool;
+    pub fn qcore_sched_outranks(
+        t: *mut RawTree,
+        other: *mut RawServer,
+        before: *const ThreadView,
+        serves: *const ThreadView,
+        chosen: u32,
+        now: u64,
+    ) -> bool;
+    pub fn qcore_sched_timer(s: *mut RawServer, now: u64);
+    pub fn qcore_sched_give_way(s: *mut RawServer);
+    pub fn qcore_sched_cut(s: *mut RawServer, due_ns: u64);
+    pub fn qcore_sched_yields(s: *const RawServer) -> bool;
     pub fn qcore_rescue_waits(dies: bool, inside: bool, quanta: *mut u32) -> bool;
     pub fn qcore_rescue_reads_on(steps: u64) -> bool;
     pub fn qcore_rescue_now(
@@ -328,6 +403,10 @@ fn layout() -> Vec<usize> {
         size_of::<crate::readjust::Child>(),
     ]);
     all.extend(offsets!(crate::readjust::Child: share weight full));
+    all.push(size_of::<RawServer>());
+    all.extend(
+        offsets!(RawServer: straight since_ns until_ns due_ns calm_ns next_ns next passed ending steps),
+    );
     all.extend([
         crate::readjust::CPU as usize,
         crate::readjust::AMOUNT_MAX as usize,

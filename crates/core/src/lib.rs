@@ -53,6 +53,7 @@ pub mod readjust;
 pub mod rescue;
 pub mod room;
 pub mod rules;
+pub mod sched;
 pub mod sim;
 mod tree;
 pub mod waits;

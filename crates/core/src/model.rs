@@ -21,6 +21,7 @@ use crate::leaf::{tunables, Class, Reservation, Tunables};
 use crate::{Error, Limit, NodeId, Policy, Result, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX, TAG_SHIFT};
 
 mod budget;
+mod sched;
 mod several;
 mod timed;
 use budget::Budget;
@@ -160,6 +161,7 @@ pub struct Model {
     newcomers_first: bool,
     now_ns: u64,
     servers: u32,
+    machine: Vec<sched::Server>,
     tunables: Tunables,
 }
 
@@ -208,6 +210,7 @@ impl Model {
             newcomers_first: false,
             now_ns: 0,
             servers: 1,
+            machine: Vec::new(),
             tunables: tunables(),
         }
     }

@@ -9,6 +9,7 @@
 #include "cpu/lend.h"
 #include "cpu/quantum.h"
 #include "cpu/rescue.h"
+#include "cpu/sched.h"
 #include "tree/readjust.h"
 #include "cpu/waits.h"
 
@@ -24,7 +25,11 @@ bool qcore_rescue_reads_on(u64 steps) { return rescue_reads_on(steps); }
 bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool reads, u32 *left) { return rescue_now(waited_ns, held, dies, inside, reads, left); }
 /* clang-format on */
 
-#define NODE_OFFSET(field) offsetof(struct hsfq_node, field),
+#define SERVER_FIELDS(X)                                                                           \
+	X(straight)                                                                                \
+	X(since_ns) X(until_ns) X(due_ns) X(calm_ns) X(next_ns) X(next) X(passed) X(ending) X(steps)
+#define SERVER_OFFSET(field) offsetof(struct sched_server, field),
+#define NODE_OFFSET(field)   offsetof(struct hsfq_node, field),
 
 /* struct Tunables in leaf.rs, in its order. */
 const u64 qcore_tunables[] = {
@@ -93,7 +98,8 @@ const size_t qcore_layout[] = {
 	offsetof(struct readjust, share),
 	offsetof(struct readjust, weight),
 	offsetof(struct readjust, full),
-	READJUST_CPU,
+	sizeof(struct sched_server),
+	SERVER_FIELDS(SERVER_OFFSET) READJUST_CPU,
 	READJUST_MAX,
 	WAITS_BUCKETS,
 	sizeof(waits_t),
@@ -223,50 +229,23 @@ void qcore_lend_join(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u32 leaf, u
 /* Runnable, and waits for service. */
 void qcore_lend_wait(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u64 now_ns)
 {
-	lend_thread_t *th = &l->th[i];
-
-	if (!th->runnable) {
-		if (th->lends)
-			lend_end(&l->book, th);
-		th->runnable = 1;
-		leaf_arrive(t, th->leaf, &th->lt, now_ns);
-	}
-	if (th->borrows)
-		lend_changed(&l->book, th);
-	th->waiting = 1;
-	leaf_wait(t, th->leaf);
+	sched_arrive(t, &l->book, &l->th[i], now_ns);
+	sched_wait(t, &l->book, &l->th[i]);
 }
 
 void qcore_lend_serve(hsfq_tree_t *t, struct qcore_lending *l, u32 i)
 {
-	lend_thread_t *th = &l->th[i];
-
-	th->waiting = 0;
-	leaf_unwait(t, th->leaf);
-	leaf_serve(t, th->leaf, &th->lt, 0);
+	sched_resume(t, &l->book, &l->th[i], 0, 0);
 }
 
 void qcore_lend_charge(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u64 ns, u64 now_ns)
 {
-	lend_thread_t *th = &l->th[i];
-
-	if (th->borrows)
-		lend_served(t, th);
-	leaf_charge(t, th->leaf, &th->lt, ns, now_ns);
+	sched_charge(t, &l->th[i], ns, now_ns);
 }
 
 void qcore_lend_block(hsfq_tree_t *t, struct qcore_lending *l, u32 i)
 {
-	lend_thread_t *th = &l->th[i];
-
-	if (th->waiting)
-		leaf_unwait(t, th->leaf);
-	th->waiting = th->runnable = 0;
-	leaf_depart(t, th->leaf, &th->lt);
-	if (th->borrows)
-		lend_changed(&l->book, th);
-	if (th->holder)
-		lend_begin(&l->book, th);
+	sched_depart(t, &l->book, &l->th[i]);
 }
 
 bool qcore_lend_link(struct qcore_lending *l, u32 i, u32 holder, u64 what)
@@ -335,3 +314,122 @@ u32 qcore_ledger_share(ledger_t *l, u32 n, u32 domain) { return ledger_share(l, 
 void qcore_ledger_settle(ledger_t *l, u64 elapsed_ns) { ledger_settle(l, elapsed_ns); }
 struct ledger_move qcore_ledger_move(ledger_t *l) { return ledger_move(l); }
 /* clang-format on */
+
+/* ---- the scheduler ------------------------------------------------------ */
+
+/* A thread as Rust has it, which knows nothing of loans. */
+struct qcore_thread {
+	leaf_thread_t *lt;
+	u32 leaf;
+	bool waiting, runnable;
+};
+
+struct qcore_contest {
+	u64 due_ns;
+	bool over, sooner;
+};
+
+static struct lend_thread whole(const struct qcore_thread *q)
+{
+	struct lend_thread th = {.lt = *q->lt, .leaf = q->leaf};
+
+	th.waiting = q->waiting;
+	th.runnable = q->runnable;
+	return th;
+}
+
+static void back(struct qcore_thread *q, const struct lend_thread *th)
+{
+	*q->lt = th->lt;
+	q->waiting = th->waiting;
+	q->runnable = th->runnable;
+}
+
+/* `fixed_ns`: the quantum is as long as that, 0: as core/cpu/quantum.h has it. */
+u64 qcore_sched_begin(hsfq_tree_t *t, sched_server_t *s, struct qcore_thread *q, u64 fixed_ns,
+		      u64 now_ns)
+{
+	struct lend_thread th = whole(q);
+	struct lend_book book = {};
+	struct quantum length = {fixed_ns, true};
+
+	if (fixed_ns) {
+		sched_take(t, &th);
+		leaf_serve(t, th.leaf, &th.lt, fixed_ns);
+	} else {
+		length = sched_begin(t, &book, s, &th, now_ns).quantum;
+	}
+	sched_set(s, NULL, length, now_ns);
+	back(q, &th);
+	return length.length_ns;
+}
+
+void qcore_sched_end(hsfq_tree_t *t, struct qcore_thread *q, u64 ran_ns, bool sleeps, u64 now_ns)
+{
+	struct lend_thread th = whole(q);
+	struct lend_book book = {};
+
+	sched_end(t, &book, &th, ran_ns, now_ns, sleeps ? SCHED_SLEEPS : SCHED_ASKS);
+	back(q, &th);
+}
+
+struct qcore_contest qcore_sched_contest(hsfq_tree_t *t, sched_server_t *s,
+					 const struct qcore_thread *waiting,
+					 const struct qcore_thread *serves, u64 now_ns)
+{
+	struct lend_thread th = whole(waiting), cur = whole(serves);
+	struct sched_contest c;
+
+	s->th = &cur;
+	c = sched_contest(t, s, &th, now_ns);
+	s->th = NULL;
+	return (struct qcore_contest){c.due_ns, c.over, c.sooner};
+}
+
+bool qcore_sched_ends_elsewhere(hsfq_tree_t *t, sched_server_t *s,
+				const struct qcore_thread *waiting,
+				const struct qcore_thread *serves, u64 now_ns)
+{
+	struct lend_thread th = whole(waiting), cur = whole(serves);
+	bool ends;
+
+	s->th = &cur;
+	ends = sched_ends_elsewhere(t, s, &th, now_ns);
+	s->th = NULL;
+	return ends;
+}
+
+bool qcore_sched_outranks(hsfq_tree_t *t, sched_server_t *other, const struct qcore_thread *before,
+			  const struct qcore_thread *serves, u32 chosen, u64 now_ns)
+{
+	struct lend_thread th = whole(before), cur = whole(serves);
+	bool outranks;
+
+	other->th = &cur;
+	outranks = sched_outranks(t, other, &th, chosen, now_ns);
+	other->th = NULL;
+	return outranks;
+}
+
+/* Somebody is served there. */
+void qcore_sched_timer(sched_server_t *s, u64 now_ns)
+{
+	struct lend_thread cur = {};
+
+	s->th = &cur;
+	sched_timer(s, now_ns);
+	s->th = NULL;
+}
+
+void qcore_sched_give_way(sched_server_t *s)
+{
+	sched_give_way(s);
+}
+void qcore_sched_cut(sched_server_t *s, u64 due_ns)
+{
+	sched_cut(s, due_ns);
+}
+bool qcore_sched_yields(sched_server_t *s)
+{
+	return sched_yields(s);
+}

@@ -82,10 +82,10 @@ pub struct Limit {
 /// A thread as its leaf's policy sees it.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    raw: RawThread,
+    pub(crate) raw: RawThread,
     leaf: Option<NodeId>,
-    runnable: bool,
-    waiting: bool,
+    pub(crate) runnable: bool,
+    pub(crate) waiting: bool,
 }
 
 impl Thread {
@@ -158,7 +158,7 @@ impl Thread {
 /// [`sleep`](Tree::sleep), [`schedule`](Tree::schedule) and [`update`](Tree::update).
 pub struct Tree {
     raw: Box<RawTree>,
-    now_ns: u64,
+    pub(crate) now_ns: u64,
 }
 
 impl Default for Tree {
@@ -193,7 +193,7 @@ impl Tree {
         }
     }
 
-    fn check_leaf(&self, n: NodeId) -> Result<&ffi::Node> {
+    pub(crate) fn check_leaf(&self, n: NodeId) -> Result<&ffi::Node> {
         let node = self.check(n)?;
         if node.flags & ffi::LEAF == 0 {
             return Err(Error::NotLeaf(n));
@@ -488,7 +488,7 @@ impl Tree {
         }
     }
 
-    fn runnable(&self, th: &Thread) -> Result<u32> {
+    pub(crate) fn runnable(&self, th: &Thread) -> Result<u32> {
         match th.runnable {
             true => self.member(th),
             false => Err(Error::ThreadState {
@@ -498,7 +498,7 @@ impl Tree {
         }
     }
 
-    fn in_service(&self, th: &Thread) -> Result<u32> {
+    pub(crate) fn in_service(&self, th: &Thread) -> Result<u32> {
         match th.waiting {
             true => Err(Error::ThreadState {
                 is: "waiting",

@@ -3,8 +3,8 @@
 
 use super::machine::{refused, Machine};
 use super::{SimError, Workload};
-use crate::engine::Engine;
 use crate::ledger::{self, Ledger, Move, Seen};
+use crate::sched::Servers;
 
 /// Which domain the server is in: they are as large as can be, and differ by one at most.
 pub(super) fn domain_of(workload: &Workload, server: usize) -> usize {
@@ -67,7 +67,7 @@ impl Books {
     }
 }
 
-impl<E: Engine> Machine<E> {
+impl<E: Servers> Machine<E> {
     /// Asks all engines, which answer alike.
     pub(super) fn each<T>(
         &mut self,

@@ -4,9 +4,9 @@
 use super::machine::{refused, Machine, State};
 use super::workload::Event;
 use super::SimError;
-use crate::engine::Engine;
+use crate::sched::Servers;
 
-impl<E: Engine> Machine<E> {
+impl<E: Servers> Machine<E> {
     /// Does what the workload says happens now.
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), SimError> {
         let now = self.now;

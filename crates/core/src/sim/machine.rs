@@ -7,7 +7,8 @@ use super::queue::Queues;
 use super::workload::{Event, Span, Thread as ThreadSpec, Workload};
 use super::SimError;
 use crate::bounds::{Interval, Node, Quantum, Trace};
-use crate::engine::{Engine, ThreadId};
+use crate::engine::ThreadId;
+use crate::sched::Servers;
 use crate::{NodeId, Policy};
 use rand::Rng;
 use rand_chacha::{rand_core::SeedableRng, ChaCha8Rng};
@@ -141,8 +142,6 @@ pub(super) struct Service {
     pub(super) since_ns: u64,
     due_ns: u64,
     preempted: bool,
-    /// It was cut short: its thread does not go on, nor another that is near.
-    yields: bool,
     start_tag: u64,
     token: u64,
 }
@@ -155,7 +154,7 @@ struct Stay {
     end_ns: u64,
 }
 
-pub(super) struct Machine<E: Engine> {
+pub(super) struct Machine<E: Servers> {
     /// One a domain of servers.
     pub(super) engines: Vec<E>,
     pub(super) ledger: Option<Books>,
@@ -172,11 +171,8 @@ pub(super) struct Machine<E: Engine> {
     pub(super) threads: Vec<Thread>,
     pub(super) names: Vec<String>,
     pub(super) servers: Vec<Option<Service>>,
-    /// Whose quantum ended there at this moment and who wants another, by server; and whether
-    /// it had been cut short.
-    ended: Vec<(Option<usize>, bool)>,
-    /// When interruptions so far are paid for, by server.
-    calm: Vec<u64>,
+    /// Whose quantum ended there at this moment and who wants another, by server.
+    ended: Vec<Option<usize>>,
     /// The domain of each server.
     pub(super) domain: Vec<usize>,
     /// Waiting threads by domain and leaf: key when they began to wait, thread; in that order.
@@ -203,7 +199,7 @@ pub(super) fn refused(
 
 const NEVER: u64 = u64::MAX;
 
-impl<E: Engine> Machine<E> {
+impl<E: Servers> Machine<E> {
     pub fn new(workload: &Workload, engine: E) -> Result<Machine<E>, SimError> {
         let root = Class {
             path: "/".into(),
@@ -240,8 +236,7 @@ impl<E: Engine> Machine<E> {
             threads: Vec::new(),
             names: Vec::new(),
             servers: (0..workload.servers).map(|_| None).collect(),
-            ended: vec![(None, false); workload.servers as usize],
-            calm: vec![0; workload.servers as usize],
+            ended: vec![None; workload.servers as usize],
             domain: (0..workload.servers as usize)
                 .map(|server| domain_of(workload, server))
                 .collect(),
@@ -437,6 +432,7 @@ impl<E: Engine> Machine<E> {
                     .as_ref()
                     .is_some_and(|s| s.token == token)
                 {
+                    self.engines[self.domain[server]].timer(server);
                     self.end_service(server, None)?;
                 }
             }
@@ -555,13 +551,19 @@ impl<E: Engine> Machine<E> {
         let what = format!("queueing thread {}", self.names[thread]);
         let engine = &mut self.engines[self.threads[thread].domain];
         engine.wait(id).map_err(refused(self.now, what))?;
-        let (key, th) = (engine.key(id), &self.threads[thread]);
+        self.enqueue(thread);
+        Ok(())
+    }
+
+    /// The thread, which waits, is put into its queue.
+    fn enqueue(&mut self, thread: usize) {
+        let th = &self.threads[thread];
+        let key = self.engines[th.domain].key(th.id);
         let place = (th.domain, self.leaf(th.class));
         self.queued[place.0] += 1;
         self.queue.entry(place).or_default().push((key, thread));
         self.threads[thread].state = State::Waiting;
         self.threads[thread].waiting_since = self.now;
-        Ok(())
     }
 
     pub(super) fn unwait(&mut self, thread: usize) -> Result<(), SimError> {
@@ -584,7 +586,7 @@ impl<E: Engine> Machine<E> {
     }
 
     /// A thread woke. If the quantum in service where it waits does not end for it at once, one
-    /// elsewhere may, and else that one may end sooner; as kernel/cpu does it.
+    /// elsewhere may, and else that one may end sooner.
     pub(super) fn interrupt(&mut self, waiting: usize) -> Result<(), SimError> {
         let servers = self.servers.len();
         let (own, domain) = (self.threads[waiting].server, self.threads[waiting].domain);
@@ -594,39 +596,50 @@ impl<E: Engine> Machine<E> {
             return Ok(());
         }
         may.retain(|&server| self.domain[server] == domain);
-        let engine = &self.engines[domain];
+        let Some((&own, others)) = may.split_first() else {
+            return Ok(());
+        };
+        if self.quantum_ns.is_some() {
+            return self.interrupt_fixed(waiting, &may);
+        }
         let id = self.threads[waiting].id;
-        let mut later = None;
+        let failed = || refused(self.now, "comparing threads");
+        let engine = &mut self.engines[domain];
+        let contest = engine.contest(own, id).map_err(failed())?;
+        if contest.over {
+            self.end_at(own, self.now);
+            return Ok(());
+        }
+        for &server in others {
+            if engine.ends_elsewhere(server, id).map_err(failed())? {
+                self.end_at(server, self.now);
+                return Ok(());
+            }
+        }
+        let s = self.servers[own].as_ref().expect("no server is idle");
+        if contest.sooner && contest.due_ns < s.due_ns {
+            engine.cut(own, contest.due_ns);
+            self.end_at(own, contest.due_ns);
+        }
+        Ok(())
+    }
+
+    /// Likewise, where quanta are of a fixed length: whoever comes first is served at once.
+    fn interrupt_fixed(&mut self, waiting: usize, may: &[usize]) -> Result<(), SimError> {
+        let id = self.threads[waiting].id;
+        let engine = &mut self.engines[self.threads[waiting].domain];
         for (i, &server) in may.iter().enumerate() {
             let s = self.servers[server].as_ref().expect("no server is idle");
             let (running, ran_ns) = (self.threads[s.thread].id, self.now - s.since_ns);
-            let eager = engine.eager(self.calm[server]);
-            let left_ns = match self.quantum_ns {
-                Some(fixed) => {
-                    let overtakes = engine.overtakes(id, running, ran_ns);
-                    overtakes.map(|yes| if yes { ran_ns } else { fixed })
-                }
-                None if i == 0 => engine.quantum_left(id, running, ran_ns, eager),
-                None if s.yields => continue,
-                None => {
-                    let ends = engine.ends(id, running, ran_ns, eager);
-                    ends.map(|yes| if yes { ran_ns } else { NEVER })
-                }
-            };
-            let left_ns = left_ns.map_err(refused(self.now, "comparing threads"))?;
-            let ends_ns = s.since_ns.saturating_add(left_ns).max(self.now);
-            if ends_ns >= s.due_ns {
+            let overtakes = engine.overtakes(id, running, ran_ns);
+            if !overtakes.map_err(refused(self.now, "comparing threads"))? || s.due_ns <= self.now {
                 continue;
             }
-            if ends_ns == self.now {
-                self.calm[server] = engine.calm(self.calm[server]);
-                self.end_at(server, ends_ns, i > 0);
-                return Ok(());
+            if i > 0 {
+                engine.give_way(server);
             }
-            later = later.or(Some((server, ends_ns)));
-        }
-        if let Some((server, ends_ns)) = later {
-            self.end_at(server, ends_ns, true);
+            self.end_at(server, self.now);
+            break;
         }
         Ok(())
     }
@@ -654,8 +667,9 @@ impl<E: Engine> Machine<E> {
             if self.servers[server].is_some() {
                 continue;
             }
-            let (before, yields) = std::mem::take(&mut self.ended[server]);
+            let before = self.ended[server].take();
             let domain = self.domain[server];
+            let yields = self.engines[domain].yields(server);
             let before = before.filter(|&thread| self.threads[thread].domain == domain);
             let Some(chosen) = self.choose(server, domain, before, yields)? else {
                 continue;
@@ -668,14 +682,9 @@ impl<E: Engine> Machine<E> {
             let id = self.threads[thread].id;
             self.locks.take(domain, self.now, 1);
             self.unqueue(thread);
-            let failed = || refused(self.now, "taking a thread into service");
-            let engine = &mut self.engines[self.domain[server]];
-            engine.take(id).map_err(failed())?;
-            let quantum_ns = match self.quantum_ns {
-                Some(fixed) => fixed,
-                None => engine.quantum(id).map_err(failed())?,
-            };
-            engine.serve(id, quantum_ns).map_err(failed())?;
+            let quantum_ns = self.engines[domain].begin(server, id, self.quantum_ns);
+            let quantum_ns =
+                quantum_ns.map_err(refused(self.now, "taking a thread into service"))?;
             self.tokens += 1;
             self.threads[thread].state = State::Served { server };
             self.threads[thread].server = server;
@@ -684,7 +693,6 @@ impl<E: Engine> Machine<E> {
                 since_ns: self.now,
                 due_ns: self.now.saturating_add(quantum_ns),
                 preempted: false,
-                yields: false,
                 start_tag: self.start_tag(thread),
                 token: self.tokens,
             });
@@ -715,29 +723,25 @@ impl<E: Engine> Machine<E> {
             let Some(s) = &self.servers[server] else {
                 continue;
             };
-            if self.domain[server] != self.domain[on] {
+            let begins_or_ends = s.since_ns == self.now || s.due_ns <= self.now;
+            if self.domain[server] != self.domain[on] || begins_or_ends {
                 continue;
             }
-            let ran_ns = self.now - s.since_ns;
-            if ran_ns == 0 || s.due_ns <= self.now {
-                continue;
-            }
-            let running = self.threads[s.thread].id;
-            let outranks = self.engines[self.domain[on]].outranks(id, leaf, running, ran_ns);
+            let outranks = self.engines[self.domain[on]].outranks_on(server, id, leaf);
             if outranks.map_err(refused(self.now, "comparing threads"))? {
-                self.end_at(server, self.now, true);
+                self.end_at(server, self.now);
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn end_at(&mut self, server: usize, due_ns: u64, yields: bool) {
+    fn end_at(&mut self, server: usize, due_ns: u64) {
         self.tokens += 1;
         let s = self.servers[server]
             .as_mut()
             .expect("its service is in progress");
-        (s.due_ns, s.token, s.preempted, s.yields) = (due_ns, self.tokens, true, yields);
+        (s.due_ns, s.token, s.preempted) = (due_ns, self.tokens, true);
         self.plan_end(server);
     }
 
@@ -748,13 +752,6 @@ impl<E: Engine> Machine<E> {
             .expect("only a service in progress ends");
         let (thread, ran_ns) = (s.thread, self.now - s.since_ns);
         self.locks.take(self.domain[server], self.now, 1);
-        let id = self.threads[thread].id;
-        let failed = |m: &Self| refused(m.now, format!("ending service of {}", m.names[thread]));
-        if ran_ns > 0 || self.servers.len() > 1 {
-            self.engines[self.domain[server]]
-                .charge(id, ran_ns)
-                .map_err(failed(self))?;
-        }
         let th = &mut self.threads[thread];
         th.left_ns = th
             .left_ns
@@ -783,14 +780,15 @@ impl<E: Engine> Machine<E> {
         if blocks && next == Some(self.now) {
             self.next_run(thread); // the next burst begins without a pause
         }
-        if stopped.is_none() && next == Some(self.now) {
-            self.ended[server] = (Some(thread), s.yields);
-            return self.wait(thread);
+        let asks = stopped.is_none() && next == Some(self.now);
+        let ended = self.engines[self.domain[server]].end(server, ran_ns, !asks);
+        let what = || format!("ending service of {}", self.names[thread]);
+        ended.map_err(refused(self.now, what()))?;
+        if asks {
+            self.ended[server] = Some(thread);
+            self.enqueue(thread);
+            return Ok(());
         }
-        self.ended[server] = (None, s.yields);
-        self.engines[self.domain[server]]
-            .depart(id)
-            .map_err(failed(self))?;
         self.asleep(thread);
         match next {
             None => self.exit(thread),

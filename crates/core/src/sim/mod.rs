@@ -20,7 +20,7 @@ pub use machine::{Change, Record, Simulation};
 pub use output::{simulate, Request, Summary, SummaryRow};
 pub use workload::{Class, Event, Ns, Span, Svr4, Thread, Workload};
 
-use crate::engine::Engine;
+use crate::sched::Servers;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -59,6 +59,6 @@ pub enum SimError {
 }
 
 /// Simulates a workload with this scheduler, which must be empty.
-pub fn run<E: Engine>(workload: &Workload, engine: E) -> Result<Simulation, SimError> {
+pub fn run<E: Servers>(workload: &Workload, engine: E) -> Result<Simulation, SimError> {
     machine::Machine::new(workload, engine)?.run()
 }

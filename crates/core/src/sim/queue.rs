@@ -3,14 +3,14 @@
 
 use super::machine::{refused, Machine};
 use super::SimError;
-use crate::engine::Engine;
+use crate::sched::Servers;
 use crate::NodeId;
 use std::collections::HashMap;
 
 /// By domain and leaf: key when they began to wait, thread; in the order in which they came.
 pub(super) type Queues<Key> = HashMap<(usize, NodeId), Vec<(Key, usize)>>;
 
-impl<E: Engine> Machine<E> {
+impl<E: Servers> Machine<E> {
     /// The thread that the server is to serve: leaves with none for it are passed over. Of a
     /// leaf it prefers one that it served last, if that is near the first, but for the one
     /// `before`, whose quantum is over, and where a quantum was cut short.

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Servers, and for whom their services end.
+
+use super::Model;
+use crate::engine::{Engine, ThreadId};
+use crate::sched::{Contest, Servers};
+use crate::{NodeId, Result};
+
+/// An end that is so near is now.
+const NEAR_NS: u64 = 10_000;
+
+/// A server of the model.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Server {
+    serves: Option<ThreadId>,
+    since_ns: u64,
+    until_ns: u64,
+    due_ns: u64,
+    calm_ns: u64,
+    ending: bool,
+}
+
+impl Model {
+    fn server(&mut self, server: usize) -> &mut Server {
+        if self.machine.len() <= server {
+            self.machine.resize(server + 1, Server::default());
+        }
+        &mut self.machine[server]
+    }
+
+    /// Who is served there, for how long by now, and whether that may end for one that wakes.
+    fn service(&mut self, server: usize) -> (ThreadId, u64, bool) {
+        let s = *self.server(server);
+        let serves = s.serves.expect("somebody is served there");
+        (serves, self.now_ns - s.since_ns, self.is_calm_by(s.calm_ns))
+    }
+
+    fn interrupted(&mut self, server: usize) {
+        let now_ns = self.now_ns;
+        let each_ns = self.tunables.calm_ns;
+        let s = self.server(server);
+        s.calm_ns = s.calm_ns.max(now_ns) + each_ns;
+    }
+}
+
+impl Servers for Model {
+    fn begin(&mut self, server: usize, th: ThreadId, fixed_ns: Option<u64>) -> Result<u64> {
+        self.take(th)?;
+        let length_ns = match fixed_ns {
+            Some(fixed_ns) => fixed_ns,
+            None => Model::quantum(self, th)?,
+        };
+        self.serve(th, length_ns)?;
+        let now_ns = self.now_ns;
+        let s = self.server(server);
+        (s.serves, s.since_ns, s.ending) = (Some(th), now_ns, false);
+        s.until_ns = now_ns + length_ns;
+        s.due_ns = s.until_ns;
+        Ok(length_ns)
+    }
+
+    fn end(&mut self, server: usize, ran_ns: u64, sleeps: bool) -> Result<()> {
+        let th = self.server(server).serves.take();
+        let th = th.expect("somebody is served there");
+        if ran_ns > 0 || self.members[th.0].planned_ns > 0 {
+            self.charge(th, ran_ns)?;
+        }
+        match sleeps {
+            true => self.depart(th)?,
+            false => self.wait(th)?,
+        }
+        if !sleeps || self.servers > 1 {
+            self.schedule();
+        }
+        Ok(())
+    }
+
+    fn contest(&mut self, server: usize, th: ThreadId) -> Result<Contest> {
+        let (serves, ran_ns, eager) = self.service(server);
+        if self.is_held(self.runnable(th)?.0) {
+            return Ok(Contest::default());
+        }
+        let left_ns = Model::quantum_left(self, th, serves, ran_ns, eager)?;
+        let s = *self.server(server);
+        let due_ns = s.since_ns + left_ns;
+        let over = due_ns <= self.now_ns + NEAR_NS;
+        if over {
+            self.interrupted(server);
+        }
+        Ok(Contest {
+            due_ns,
+            over,
+            sooner: due_ns < s.due_ns,
+        })
+    }
+
+    fn cut(&mut self, server: usize, due_ns: u64) {
+        self.server(server).due_ns = due_ns;
+    }
+
+    fn ends_elsewhere(&mut self, server: usize, th: ThreadId) -> Result<bool> {
+        let (serves, ran_ns, eager) = self.service(server);
+        let ends = !self.server(server).ending && Model::ends(self, th, serves, ran_ns, eager)?;
+        if ends {
+            self.interrupted(server);
+            self.give_way(server);
+        }
+        Ok(ends)
+    }
+
+    fn outranks_on(&mut self, server: usize, th: ThreadId, chosen: NodeId) -> Result<bool> {
+        let (serves, ran_ns, _) = self.service(server);
+        let ranks =
+            !self.server(server).ending && Model::outranks(self, th, chosen, serves, ran_ns)?;
+        if ranks {
+            self.give_way(server);
+        }
+        Ok(ranks)
+    }
+
+    fn give_way(&mut self, server: usize) {
+        self.server(server).ending = true;
+    }
+
+    fn yields(&self, server: usize) -> bool {
+        self.machine.get(server).is_some_and(|s| s.ending)
+    }
+
+    fn timer(&mut self, server: usize) {
+        let now_ns = self.now_ns;
+        let s = self.server(server);
+        s.ending |= s.due_ns <= now_ns + NEAR_NS && s.due_ns < s.until_ns;
+    }
+}
