@@ -3,13 +3,14 @@
  * leaf.h - the schedulers of leaf nodes
  *
  * A leaf scheduler orders the threads of one leaf. It is one file that defines
- * four functions and a constant, and one line in LEAF_POLICIES;
+ * five functions and a constant, and one line in LEAF_POLICIES;
  * docs/leaf-schedulers.md leads through writing one.
  *
  *   leaf_NAME_arrive  a thread becomes runnable: give it its key
  *   leaf_NAME_charge  it was served for some time: move its key
  *   leaf_NAME_ahead   its key if it were charged that much now
  *   leaf_NAME_slice   longest service it wants at once
+ *   leaf_NAME_yield   it gives up the rest of its turn: move its key behind the others'
  *   LEAF_NAME_PROMPT  1: a quantum ends exactly when its slice does, and at once
  *                     for a thread that wakes and comes first; 0: a tick or
  *                     half a millisecond do not matter
@@ -90,6 +91,13 @@ CORE_FN void leaf_background_charge(hsfq_node_t *l, leaf_thread_t *th, u64 lengt
 	if (length_ns < th->left_ns)
 		th->left_ns -= length_ns;
 	else
+		leaf_background(l, th, now_ns);
+}
+
+/* One with a reservation has promised to need no more than that, and gives up nothing. */
+CORE_FN void leaf_background_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
+{
+	if (!th->cost_ns)
 		leaf_background(l, th, now_ns);
 }
 
@@ -360,6 +368,29 @@ CORE_FN u32 leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 length_
 	}
 	l->clock.max_finish = sfq_max(l->clock.max_finish, th->flow.start);
 	return held;
+}
+
+/*
+ * The thread, charged for the `ran_ns` that it had of its turn, gives up the rest of it
+ * (sched_yield): it comes behind the others of its leaf that wait, as if it had used all. Its class
+ * pays nothing for that. So one that asks again and again whether somebody else is done costs those
+ * little.
+ */
+CORE_COLD void leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+{
+	hsfq_node_t *l = &t->node[leaf];
+
+	if (leaf_stranger(l, th))
+		return;
+	switch (l->policy) {
+#define LEAF_CASE(number, name)                                                                    \
+	case number:                                                                               \
+		leaf_##name##_yield(l, th, ran_ns, now_ns);                                        \
+		break;
+		LEAF_POLICIES(LEAF_CASE)
+#undef LEAF_CASE
+	}
+	l->clock.max_finish = sfq_max(l->clock.max_finish, th->flow.start);
 }
 
 /* A stranger in service keeps its old place for a quantum; charging it gives it

@@ -36,4 +36,12 @@ CORE_FN u64 leaf_sfq_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return mine < l->weights ? turn_ns * mine / l->weights : turn_ns;
 }
 
+CORE_FN void leaf_sfq_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+{
+	u64 turn_ns = leaf_sfq_slice(l, th, now_ns);
+
+	if (ran_ns < turn_ns)
+		leaf_sfq_charge(l, th, turn_ns - ran_ns, now_ns);
+}
+
 #endif

@@ -63,7 +63,8 @@ struct lend_thread {
 	u8 borrows; /* others wait for it, or it is not yet back from their loans */
 	u8 changed; /* it is in the list of those to settle */
 	u8 lenders_count;
-	u8 moves; /* it belongs in another leaf, but was in service when it was settled */
+	u8 yields; /* it gives up the rest of its turn (sched.h) */
+	u8 moves;  /* it belongs in another leaf, but was in service when it was settled */
 	u32 at_home_generation;
 	struct sfq_flow at_home;              /* a guest's tags at home */
 	u64 sooner;                           /* its start tag was put back by that for loans */

@@ -11,9 +11,10 @@
  *                         looks for an idle server, then asks the others (sched_ends_elsewhere)
  *   a server is free      sched_choose, and sched_choose_but where it cannot have the leaf
  *   a service begins      sched_begin: the quantum; sched_set: the server knows of it
- *   it ends               sched_end: the thread is charged, and sleeps, waits, or asks for the next
- *   another was chosen    sched_goes_on, sched_outranks: does the thread go on all the same?
- *   time passes           sched_timer, sched_tick: is the quantum over?
+ *   it ends               sched_end: the thread is charged, and sleeps, waits, or asks for the
+ * next; sched_yield before that: it gives up the rest of its turn another was chosen sched_goes_on,
+ * sched_outranks: does the thread go on all the same? time passes           sched_timer,
+ * sched_tick: is the quantum over?
  *
  * Calls that change the tree are serialised by the caller. Those that say so only read it: they
  * may be made meanwhile, and what they see may be out of date, which costs a switch or a short
@@ -311,6 +312,12 @@ enum sched_then {
 	SCHED_ASKS,   /* its quantum is over, and it asks for the next at once */
 };
 
+/* The thread in service wants to let others of its leaf go first, and its quantum ends for that. */
+CORE_FN void sched_yield(lend_thread_t *th)
+{
+	th->yields = 1;
+}
+
 struct sched_end {
 	u32 held; /* classes of its path that have used up their budgets by that */
 	u32 next; /* the leaf to be served next, unless it was preempted */
@@ -334,6 +341,9 @@ CORE_INLINE struct sched_end sched_end(hsfq_tree_t *t, lend_book_t *b, lend_thre
 
 	if (e.charged)
 		e.held = sched_charge(t, th, ran_ns, now_ns);
+	if (th->yields && then != SCHED_SLEEPS)
+		leaf_yield(t, th->leaf, &th->lt, ran_ns, now_ns);
+	th->yields = 0;
 	e.departed = then == SCHED_SLEEPS && sched_depart(t, b, th);
 	if (then == SCHED_ASKS)
 		sched_wait(t, b, th);

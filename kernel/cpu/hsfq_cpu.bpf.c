@@ -343,6 +343,19 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 		trace_end(&e, p->pid);
 }
 
+/* sched_yield(), of the thread in service here. Whom it would let go first, if anybody, does not
+ * matter: classes decide. */
+SEC("struct_ops/op_yield")
+bool BPF_PROG(op_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct cpu_state __arena *c = cpu_of(task_cpu(from));
+
+	if (c->th)
+		sched_yield(c->th);
+	task_set_slice(from, 0);
+	return false;
+}
+
 /* Without a timer, or set from another CPU, quanta end at the tick. There, too, they end where
  * loans are to be settled and nobody else has asked the tree since. */
 SEC("struct_ops/op_tick")
@@ -412,6 +425,7 @@ struct sched_ext_ops hsfq_ops = {
 	.select_cpu = (void *)op_select_cpu,
 	.enqueue = (void *)op_enqueue,
 	.dispatch = (void *)op_dispatch,
+	.yield = (void *)op_yield,
 	.tick = (void *)op_tick,
 	.running = (void *)op_running,
 	.stopping = (void *)op_stopping,

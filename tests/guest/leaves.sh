@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: leaves
-# description: inside a class: sfq by thread weight, ts by nice, rr in equal turns, fifo one after the other
+# description: inside a class: sfq by thread weight, ts by nice, rr in equal turns, fifo one after the other; sched_yield()
 # cpus: 1
 # prepare: qlinux up cpu
 # kernels: cpu
@@ -68,5 +68,25 @@ check becomes-sfq qlinux class set /fifo --leaf sfq
 sleep 0.2
 within fifo-made-sfq "$(ratio 2)" 0.97 1.03
 stop
+
+# yielding CLASS: a is busy, b only asks whether somebody else wants the processor
+yielding() {
+	qlinux run "$1" -- sh -c 'while :; do :; done' &
+	a=$!
+	sleep 0.2
+	rm -f /tmp/yields
+	qlinux run "$1" -- python3 -c 'import os
+open("/tmp/yields", "w")
+while True: os.sched_yield()' &
+	b=$!
+	until [[ -e /tmp/yields ]]; do sleep 0.1; done
+	sleep 0.2
+}
+
+for leaf in ts rr; do
+	yielding /$leaf
+	within $leaf-yields "$(ratio 2)" 0 0.03
+	stop
+done
 check down qlinux down cpu
 finish

@@ -20,6 +20,7 @@
 	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
 	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
 	X(threads) X(waiting) X(policy) X(generation) X(next)
+void qcore_leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns) { leaf_yield(t, leaf, th, ran_ns, now_ns); }
 bool qcore_rescue_waits(bool dies, bool inside, u32 *quanta) { return rescue_waits(dies, inside, quanta); }
 bool qcore_rescue_reads_on(u64 steps) { return rescue_reads_on(steps); }
 bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool reads, u32 *left) { return rescue_now(waited_ns, held, dies, inside, reads, left); }

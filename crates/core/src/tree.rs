@@ -678,6 +678,14 @@ impl Tree {
         Ok(())
     }
 
+    /// `leaf_yield`: the thread, charged for `ran_ns` of its turn, gives up the rest of it.
+    pub fn give_up(&mut self, th: &mut Thread, ran_ns: u64) -> Result<()> {
+        let leaf = self.in_service(th)?;
+        // SAFETY: as in join.
+        unsafe { ffi::qcore_leaf_yield(&mut *self.raw, leaf, &mut th.raw, ran_ns, self.now_ns) };
+        Ok(())
+    }
+
     /// The thread's key if it were charged this much now.
     pub fn ahead(&self, th: &Thread, length_ns: u64) -> Result<u64> {
         let leaf = self.runnable(th)?;

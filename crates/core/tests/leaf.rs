@@ -194,6 +194,7 @@ enum Op {
     Move { th: u8, leaf: u8 },
     Dispatch,
     Finish { th: u8, length_ns: u64, sleep: bool },
+    Yield { th: u8, length_ns: u64 },
     Policy { leaf: u8, policy: u8 },
     Weight { th: u8, weight: u32 },
     Left { waiting: u8, th: u8, ran_ns: u64 },
@@ -216,6 +217,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => Just(Op::Dispatch),
         8 => (n(), length(), prop::bool::weighted(0.3))
             .prop_map(|(th, length_ns, sleep)| Op::Finish { th, length_ns, sleep }),
+        2 => (n(), length()).prop_map(|(th, length_ns)| Op::Yield { th, length_ns }),
         1 => (n(), n()).prop_map(|(leaf, policy)| Op::Policy { leaf, policy }),
         2 => (n(), weight()).prop_map(|(th, weight)| Op::Weight { th, weight }),
         8 => (n(), prop::bool::weighted(0.2))
@@ -294,6 +296,13 @@ impl Machine {
                 sleep,
             } => {
                 self.finish(self.pick(th, State::Served)?, length_ns, sleep);
+            }
+            Op::Yield { th, length_ns } => {
+                let th = self.pick(th, State::Served)?;
+                self.pair.charge(ThreadId(th), length_ns).unwrap();
+                self.served_ns[th] += length_ns;
+                self.pair.give_up(ThreadId(th), length_ns);
+                self.wait(th);
             }
             Op::Policy { leaf, policy } => {
                 let policy = Policy::ALL[usize::from(policy) % Policy::ALL.len()];

@@ -75,6 +75,10 @@ impl Servers for Model {
         Ok(())
     }
 
+    fn give_up(&mut self, th: ThreadId, ran_ns: u64) -> Result<()> {
+        Model::gives_up(self, th, ran_ns)
+    }
+
     fn contest(&mut self, server: usize, th: ThreadId) -> Result<Contest> {
         let (serves, ran_ns, eager) = self.service(server);
         if self.is_held(self.runnable(th)?.0) {

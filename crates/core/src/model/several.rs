@@ -188,6 +188,31 @@ impl Model {
         }
     }
 
+    /// The thread comes behind the others of its leaf, as if it had used all of its turn.
+    pub(super) fn gives_up(&mut self, th: ThreadId, ran_ns: u64) -> Result<()> {
+        let (leaf, member) = self.in_service(th)?;
+        if !self.knows(leaf, member) {
+            return Ok(());
+        }
+        match self.at(leaf).policy {
+            Policy::Sfq | Policy::Ts => {
+                let rest_ns = self.slice(th)?.saturating_sub(ran_ns);
+                if rest_ns > 0 {
+                    self.members[th.0].flow = self.member_served(leaf, member, rest_ns);
+                }
+            }
+            Policy::Rr | Policy::Fifo => self.request(th.0, leaf),
+            Policy::Svr4 => self.svr4_yields(th.0, leaf),
+            Policy::Edf | Policy::Rm if member.reservation.is_none() => {
+                self.timed_request(th.0, leaf, true);
+            }
+            Policy::Edf | Policy::Rm => {}
+        }
+        let start = self.start_tag(th);
+        self.at_mut(leaf).clock.finished(start);
+        Ok(())
+    }
+
     /// Whether the thread used little of its share when it woke.
     fn rested(&self, th: ThreadId) -> bool {
         self.members[th.0].early > 0

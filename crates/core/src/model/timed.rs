@@ -211,6 +211,14 @@ impl Model {
         self.timed_after(leaf, member, length_ns).place
     }
 
+    /// To the tail of its priority.
+    pub(super) fn svr4_yields(&mut self, th: usize, leaf: usize) {
+        let member = self.members[th].clone();
+        let level = member.job.level.expect("a thread in service has a level");
+        let next = self.svr4_tail(leaf, &member, level);
+        self.adopt(th, leaf, next);
+    }
+
     fn svr4_wakes(&self, leaf: usize, member: &Member) -> Next {
         let level = match (member.class, member.job.level) {
             (Class::Rt(priority), _) => i128::from(priority),

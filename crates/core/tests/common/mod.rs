@@ -5,6 +5,7 @@
 use qlinux_core::engine::{Core, Engine, ThreadId};
 use qlinux_core::ffi::{self, RawTree};
 use qlinux_core::model::Model;
+use qlinux_core::sched::Servers;
 use qlinux_core::{Class, Limit, NodeId, Policy, Reservation, Result, Tree, NODES_MAX};
 
 /// Both engines; every call goes to both, and they must answer alike.
@@ -21,6 +22,13 @@ macro_rules! both {
         assert_eq!(c, m, "core and model differ in {}{:?}", stringify!($call), ($($arg,)*));
         c
     }};
+}
+
+impl Pair {
+    /// The thread gives up the rest of its turn, of which it had so much.
+    pub fn give_up(&mut self, th: ThreadId, ran_ns: u64) {
+        both!(self.give_up(th, ran_ns)).unwrap();
+    }
 }
 
 impl Engine for Pair {
