@@ -6,15 +6,15 @@
  * Below are the tree, the leaves, loans and quanta, which know nothing of servers; around it is
  * the mechanism, which knows queues, interrupts and timers and decides nothing.
  *
- *   a thread wakes        sched_arrive, sched_wait, sched_contest: does the quantum in service
- *                         where it waits end for it, now or sooner? If not now, the mechanism
- *                         looks for an idle server, then asks the others (sched_ends_elsewhere)
- *   a server is free      sched_choose, and sched_choose_but where it cannot have the leaf
- *   a service begins      sched_begin: the quantum; sched_set: the server knows of it
- *   it ends               sched_end: the thread is charged, and sleeps, waits, or asks for the
- * next; sched_yield before that: it gives up the rest of its turn another was chosen sched_goes_on,
- * sched_outranks: does the thread go on all the same? time passes           sched_timer,
- * sched_tick: is the quantum over?
+ *   a thread wakes       sched_arrive, sched_wait; sched_contest: does the service where it waits
+ *                        end for it? If not now, the mechanism looks for an idle server, and
+ *                        asks the others then: sched_ends_elsewhere
+ *   a server is free     sched_choose; sched_choose_but where it cannot have that leaf
+ *   a service begins     sched_begin says for how long; sched_set: the server knows of it
+ *   it ends              sched_end: the thread is charged, and sleeps, waits or asks for more;
+ *                        after sched_give_up it comes behind the others of its leaf
+ *   another was chosen   sched_goes_on, sched_outranks: does the thread go on all the same?
+ *   time passes          sched_timer, sched_tick: is the quantum over?
  *
  * Calls that change the tree are serialised by the caller. Those that say so only read it: they
  * may be made meanwhile, and what they see may be out of date, which costs a switch or a short
@@ -121,7 +121,7 @@ CORE_FN void sched_give_way(sched_server_t *s)
 
 /* Was the quantum here ended for another thread? Then the one in service does not go on, nor is
  * another preferred to the first. */
-CORE_FN bool sched_yields(sched_server_t *s)
+CORE_FN bool sched_gives_way(sched_server_t *s)
 {
 	return s->ending;
 }
@@ -312,10 +312,14 @@ enum sched_then {
 	SCHED_ASKS,   /* its quantum is over, and it asks for the next at once */
 };
 
-/* The thread in service wants to let others of its leaf go first, and its quantum ends for that. */
-CORE_FN void sched_yield(lend_thread_t *th)
+/* The thread in service wants to let others of its leaf go first, and its quantum ends for that.
+ * False: none waits, and it goes on. Only reads the tree. */
+CORE_FN bool sched_give_up(hsfq_tree_t *t, lend_thread_t *th)
 {
+	if (!t->node[th->leaf].waiting)
+		return false;
 	th->yields = 1;
+	return true;
 }
 
 struct sched_end {

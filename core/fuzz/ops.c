@@ -289,7 +289,7 @@ static void contest(struct thread *th)
 		if (c.sooner && !c.over)
 			sched_cut(s, c.due_ns);
 		if (i != own && sched_ends_elsewhere(&tree, s, &th->l, now))
-			CHECK(s->th && sched_yields(s));
+			CHECK(s->th && sched_gives_way(s));
 		if (s->th && s->th != &th->l)
 			sched_outranks(&tree, s, &th->l, th->l.leaf, now);
 		CHECK(s->calm_ns <= now + (QUANTUM_EAGER + 1) * QUANTUM_CALM_NS);
@@ -393,7 +393,7 @@ static void finish(struct thread *th, u64 length_ns, bool sleep)
 	sched_charge(&tree, &th->l, length_ns, now);
 	CHECK(stranger || told == th->l.lt.flow.start);
 	if (length_ns & 1)
-		sched_yield(&th->l);
+		sched_give_up(&tree, &th->l);
 	sched_end(&tree, &book, &th->l, 0, now, sleep ? SCHED_SLEEPS : SCHED_ASKS);
 	served--;
 	th->server->th = NULL;

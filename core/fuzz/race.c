@@ -160,7 +160,7 @@ static void serve(struct processor *p, struct domain *d, struct thread *th)
 	now = tick(length_ns);
 
 	pthread_mutex_lock(&d->lock);
-	ended = sched_yields(&p->server);
+	ended = sched_gives_way(&p->server);
 	p->ended += ended;
 	sleeps = !ended && !draw(&p->random, 4);
 	sched_end(&d->tree, &d->book, &th->l, length_ns, now, sleeps ? SCHED_SLEEPS : SCHED_ASKS);

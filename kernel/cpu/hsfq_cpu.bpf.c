@@ -350,9 +350,8 @@ bool BPF_PROG(op_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(from));
 
-	if (c->th)
-		sched_yield(c->th);
-	task_set_slice(from, 0);
+	if (!c->th || sched_give_up(&tree, c->th))
+		task_set_slice(from, 0);
 	return false;
 }
 

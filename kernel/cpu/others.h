@@ -72,7 +72,7 @@ static bool take(u32 leaf, s32 cpu)
 {
 	u64 near = 0;
 
-	if (nr_cpus > 1 && !sched_yields(as_server(cpu_of(cpu))))
+	if (nr_cpus > 1 && !sched_gives_way(as_server(cpu_of(cpu))))
 		near = leaf_near(&tree.node[leaf % HSFQ_NODES]);
 
 	return (near && take_near(leaf, cpu, near)) || dsq_move_to_local(leaf);
@@ -98,7 +98,7 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 {
 	u32 i;
 
-	if (sched_yields(as_server(cpu_of(cpu))))
+	if (sched_gives_way(as_server(cpu_of(cpu))))
 		return false;
 	if (sched_goes_on(&tree, as_lend(th), chosen) && first_of_leaf(th))
 		return true;

@@ -319,7 +319,7 @@ extern "C" {
     pub fn qcore_sched_timer(s: *mut RawServer, now: u64);
     pub fn qcore_sched_give_way(s: *mut RawServer);
     pub fn qcore_sched_cut(s: *mut RawServer, due_ns: u64);
-    pub fn qcore_sched_yields(s: *const RawServer) -> bool;
+    pub fn qcore_sched_gives_way(s: *const RawServer) -> bool;
     pub fn qcore_rescue_waits(dies: bool, inside: bool, quanta: *mut u32) -> bool;
     pub fn qcore_rescue_reads_on(steps: u64) -> bool;
     pub fn qcore_rescue_now(

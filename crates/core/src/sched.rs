@@ -39,7 +39,7 @@ pub trait Servers: Engine {
     /// The service there is ended for another thread.
     fn give_way(&mut self, server: usize);
     /// Whether it was.
-    fn yields(&self, server: usize) -> bool;
+    fn gives_way(&self, server: usize) -> bool;
     /// When the service there was to end is now.
     fn timer(&mut self, server: usize);
 }
@@ -172,9 +172,9 @@ impl Servers for Core {
         unsafe { ffi::qcore_sched_give_way(&mut self.server(server).raw) };
     }
 
-    fn yields(&self, server: usize) -> bool {
+    fn gives_way(&self, server: usize) -> bool {
         let known = self.servers.get(server);
-        known.is_some_and(|s| unsafe { ffi::qcore_sched_yields(&s.raw) })
+        known.is_some_and(|s| unsafe { ffi::qcore_sched_gives_way(&s.raw) })
     }
 
     fn timer(&mut self, server: usize) {

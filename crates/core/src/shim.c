@@ -430,7 +430,7 @@ void qcore_sched_cut(sched_server_t *s, u64 due_ns)
 {
 	sched_cut(s, due_ns);
 }
-bool qcore_sched_yields(sched_server_t *s)
+bool qcore_sched_gives_way(sched_server_t *s)
 {
-	return sched_yields(s);
+	return sched_gives_way(s);
 }

@@ -126,7 +126,7 @@ impl Servers for Model {
         self.server(server).ending = true;
     }
 
-    fn yields(&self, server: usize) -> bool {
+    fn gives_way(&self, server: usize) -> bool {
         self.machine.get(server).is_some_and(|s| s.ending)
     }
 

@@ -669,14 +669,14 @@ impl<E: Servers> Machine<E> {
             }
             let before = self.ended[server].take();
             let domain = self.domain[server];
-            let yields = self.engines[domain].yields(server);
+            let gives_way = self.engines[domain].gives_way(server);
             let before = before.filter(|&thread| self.threads[thread].domain == domain);
-            let Some(chosen) = self.choose(server, domain, before, yields)? else {
+            let Some(chosen) = self.choose(server, domain, before, gives_way)? else {
                 continue;
             };
             any = true;
             let thread = match before {
-                Some(before) if !yields && self.takes_over(server, before, chosen)? => before,
+                Some(before) if !gives_way && self.takes_over(server, before, chosen)? => before,
                 _ => chosen,
             };
             let id = self.threads[thread].id;
