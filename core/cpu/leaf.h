@@ -69,6 +69,10 @@ typedef struct leaf_thread CORE_MEM leaf_thread_t;
  * What it left in the caches is still there, and half of all switches need no move. */
 #define LEAF_NEAR_NS 1000000ULL
 
+/* Under ts and sfq a thread that yields comes as much later as if it, of average weight, had been
+ * served for so long: EEVDF's base slice. */
+#define LEAF_YIELD_NS 700000ULL
+
 /* ---- for schedulers that make keys of times or priorities -------------- */
 
 /* Its key; `key` counts from l->base, behind all keys of earlier schedulers. */
@@ -371,12 +375,11 @@ CORE_FN u32 leaf_charge(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 length_
 }
 
 /*
- * The thread, charged for the `ran_ns` that it had of its turn, gives up the rest of it
- * (sched_yield): it comes behind the others of its leaf that wait, as if it had used all. Its class
- * pays nothing for that. So one that asks again and again whether somebody else is done costs those
- * little.
+ * The thread, charged for what it had of its turn, gives up the rest of it (sched_yield): it comes
+ * behind others of its leaf that wait. Its class pays nothing for that. So one that asks again and
+ * again whether somebody else is done costs those little.
  */
-CORE_COLD void leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_COLD void leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
 	hsfq_node_t *l = &t->node[leaf];
 
@@ -385,7 +388,7 @@ CORE_COLD void leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ran_n
 	switch (l->policy) {
 #define LEAF_CASE(number, name)                                                                    \
 	case number:                                                                               \
-		leaf_##name##_yield(l, th, ran_ns, now_ns);                                        \
+		leaf_##name##_yield(l, th, now_ns);                                                \
 		break;
 		LEAF_POLICIES(LEAF_CASE)
 #undef LEAF_CASE

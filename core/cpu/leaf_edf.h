@@ -85,7 +85,7 @@ CORE_FN u64 leaf_edf_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return th->left_ns;
 }
 
-CORE_FN void leaf_edf_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_FN void leaf_edf_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	leaf_background_yield(l, th, now_ns);
 }

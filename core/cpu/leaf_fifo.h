@@ -29,7 +29,7 @@ CORE_FN u64 leaf_fifo_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return LEAF_QUANTUM_NS;
 }
 
-CORE_FN void leaf_fifo_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_FN void leaf_fifo_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	leaf_fifo_arrive(l, th, now_ns);
 }

@@ -65,7 +65,7 @@ CORE_FN u64 leaf_rm_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return th->left_ns;
 }
 
-CORE_FN void leaf_rm_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_FN void leaf_rm_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	leaf_background_yield(l, th, now_ns);
 }

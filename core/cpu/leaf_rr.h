@@ -37,7 +37,7 @@ CORE_FN u64 leaf_rr_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return th->left_ns;
 }
 
-CORE_FN void leaf_rr_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_FN void leaf_rr_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	leaf_rr_arrive(l, th, now_ns);
 }

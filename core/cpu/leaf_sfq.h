@@ -36,12 +36,12 @@ CORE_FN u64 leaf_sfq_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return mine < l->weights ? turn_ns * mine / l->weights : turn_ns;
 }
 
-CORE_FN void leaf_sfq_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+/* Behind those that wait, as after LEAF_YIELD_NS of service; less than LEAF_NEAR_NS, so that a
+ * server goes on with threads that it served last. */
+CORE_FN void leaf_sfq_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
-	u64 turn_ns = leaf_sfq_slice(l, th, now_ns);
-
-	if (ran_ns < turn_ns)
-		leaf_sfq_charge(l, th, turn_ns - ran_ns, now_ns);
+	th->flow.start += sfq_virtual(LEAF_YIELD_NS, SFQ_WEIGHT_DEFAULT);
+	th->flow.rem = 0;
 }
 
 #endif

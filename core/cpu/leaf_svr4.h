@@ -131,7 +131,7 @@ CORE_FN u64 leaf_svr4_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 }
 
 /* To the end of its priority, which stays. */
-CORE_FN void leaf_svr4_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_FN void leaf_svr4_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
 	th->left_ns = leaf_svr4_quantum(th);
 	leaf_key_set(l, th, leaf_svr4_tail(l, th, th->level, now_ns));

@@ -73,9 +73,9 @@ CORE_FN u64 leaf_ts_slice(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	return leaf_sfq_slice(l, th, now_ns);
 }
 
-CORE_FN void leaf_ts_yield(hsfq_node_t *l, leaf_thread_t *th, u64 ran_ns, u64 now_ns)
+CORE_FN void leaf_ts_yield(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 {
-	leaf_sfq_yield(l, th, ran_ns, now_ns);
+	leaf_sfq_yield(l, th, now_ns);
 }
 
 #endif

@@ -346,7 +346,7 @@ CORE_INLINE struct sched_end sched_end(hsfq_tree_t *t, lend_book_t *b, lend_thre
 	if (e.charged)
 		e.held = sched_charge(t, th, ran_ns, now_ns);
 	if (th->yields && then != SCHED_SLEEPS)
-		leaf_yield(t, th->leaf, &th->lt, ran_ns, now_ns);
+		leaf_yield(t, th->leaf, &th->lt, now_ns);
 	th->yields = 0;
 	e.departed = then == SCHED_SLEEPS && sched_depart(t, b, th);
 	if (then == SCHED_ASKS)

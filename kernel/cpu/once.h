@@ -210,13 +210,13 @@ ONCE once_leaf_charge(u32 leaf, leaf_thread_t *th __arg_arena, u64 length_ns, u6
 	return leaf_charge(&tree, leaf, th, length_ns, now);
 }
 
-ONCE once_leaf_yield(u32 leaf, leaf_thread_t *th __arg_arena, u64 ran_ns, u64 now)
+ONCE once_leaf_yield(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
-	leaf_yield(&tree, leaf, th, ran_ns, now);
+	leaf_yield(&tree, leaf, th, now);
 	return 0;
 }
 
-#define leaf_yield(t, leaf, th, ran, now)     once_leaf_yield(leaf, th, ran, now)
+#define leaf_yield(t, leaf, th, now)          once_leaf_yield(leaf, th, now)
 #define leaf_arrive(t, leaf, th, now)         once_leaf_arrive(leaf, th, now)
 #define leaf_depart(t, leaf, th)              once_leaf_depart(leaf, th)
 #define leaf_charge(t, leaf, th, length, now) ((u32)once_leaf_charge(leaf, th, length, now))

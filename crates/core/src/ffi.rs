@@ -227,7 +227,7 @@ extern "C" {
     ) -> bool;
     pub fn qcore_quantum_goes_on(t: *const RawTree, leaf: u32, chosen: u32) -> bool;
     pub fn qcore_leaf_charge(t: *mut RawTree, leaf: u32, th: *mut RawThread, ns: u64, now: u64);
-    pub fn qcore_leaf_yield(t: *mut RawTree, leaf: u32, th: *mut RawThread, ran: u64, now: u64);
+    pub fn qcore_leaf_yield(t: *mut RawTree, leaf: u32, th: *mut RawThread, now: u64);
     pub fn qcore_leaf_ahead(
         t: *const RawTree,
         leaf: u32,

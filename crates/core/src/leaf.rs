@@ -54,6 +54,8 @@ pub struct Tunables {
     pub eager: u64,
     /// One in so long, in the long run.
     pub calm_ns: u64,
+    /// `LEAF_YIELD_NS`: a thread that yields comes as much later as after so much service.
+    pub yield_ns: u64,
 }
 
 /// What core/ was compiled with.

@@ -25,8 +25,8 @@ pub trait Servers: Engine {
     fn begin(&mut self, server: usize, th: ThreadId, fixed_ns: Option<u64>) -> Result<u64>;
     /// The service there ends, of this length. The thread sleeps or asks for the next.
     fn end(&mut self, server: usize, ran_ns: u64, sleeps: bool) -> Result<()>;
-    /// The thread in service, charged for `ran_ns` of its turn, gives up the rest of it.
-    fn give_up(&mut self, th: ThreadId, ran_ns: u64) -> Result<()>;
+    /// The thread in service, charged for what it had of its turn, gives up the rest of it.
+    fn give_up(&mut self, th: ThreadId) -> Result<()>;
     /// `th` starts to wait there. An interruption is counted where the service is over for it.
     fn contest(&mut self, server: usize, th: ThreadId) -> Result<Contest>;
     /// What a contest said is done: the service there ends so soon.
@@ -139,8 +139,8 @@ impl Servers for Core {
         Ok(())
     }
 
-    fn give_up(&mut self, th: ThreadId, ran_ns: u64) -> Result<()> {
-        self.tree.give_up(&mut self.threads[th.0], ran_ns)
+    fn give_up(&mut self, th: ThreadId) -> Result<()> {
+        self.tree.give_up(&mut self.threads[th.0])
     }
 
     fn contest(&mut self, server: usize, th: ThreadId) -> Result<Contest> {

@@ -20,7 +20,7 @@
 	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
 	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
 	X(threads) X(waiting) X(policy) X(generation) X(next)
-void qcore_leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns) { leaf_yield(t, leaf, th, ran_ns, now_ns); }
+void qcore_leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_yield(t, leaf, th, now_ns); }
 bool qcore_rescue_waits(bool dies, bool inside, u32 *quanta) { return rescue_waits(dies, inside, quanta); }
 bool qcore_rescue_reads_on(u64 steps) { return rescue_reads_on(steps); }
 bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool reads, u32 *left) { return rescue_now(waited_ns, held, dies, inside, reads, left); }
@@ -39,7 +39,7 @@ const u64 qcore_tunables[] = {
 	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEERS_NS,       SFQ_LAG_NS,
 	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
 	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_NEAR_NS,           QUANTUM_EAGER,
-	QUANTUM_CALM_NS,
+	QUANTUM_CALM_NS,       LEAF_YIELD_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */

@@ -678,11 +678,11 @@ impl Tree {
         Ok(())
     }
 
-    /// `leaf_yield`: the thread, charged for `ran_ns` of its turn, gives up the rest of it.
-    pub fn give_up(&mut self, th: &mut Thread, ran_ns: u64) -> Result<()> {
+    /// `leaf_yield`: the thread, charged for what it had of its turn, gives up the rest of it.
+    pub fn give_up(&mut self, th: &mut Thread) -> Result<()> {
         let leaf = self.in_service(th)?;
         // SAFETY: as in join.
-        unsafe { ffi::qcore_leaf_yield(&mut *self.raw, leaf, &mut th.raw, ran_ns, self.now_ns) };
+        unsafe { ffi::qcore_leaf_yield(&mut *self.raw, leaf, &mut th.raw, self.now_ns) };
         Ok(())
     }
 

@@ -301,7 +301,7 @@ impl Machine {
                 let th = self.pick(th, State::Served)?;
                 self.pair.charge(ThreadId(th), length_ns).unwrap();
                 self.served_ns[th] += length_ns;
-                self.pair.give_up(ThreadId(th), length_ns);
+                self.pair.give_up(ThreadId(th));
                 self.wait(th);
             }
             Op::Policy { leaf, policy } => {

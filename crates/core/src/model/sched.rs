@@ -75,8 +75,8 @@ impl Servers for Model {
         Ok(())
     }
 
-    fn give_up(&mut self, th: ThreadId, ran_ns: u64) -> Result<()> {
-        Model::gives_up(self, th, ran_ns)
+    fn give_up(&mut self, th: ThreadId) -> Result<()> {
+        Model::gives_up(self, th)
     }
 
     fn contest(&mut self, server: usize, th: ThreadId) -> Result<Contest> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long quanta are, and with several servers whose goes on.
 
-use super::{id, Clock, Member, Model, Node, ROOT};
+use super::{id, Clock, Flow, Member, Model, Node, ROOT};
 use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Policy, Result, LENGTH_MAX_NS, TAG_SHIFT};
 
@@ -188,18 +188,17 @@ impl Model {
         }
     }
 
-    /// The thread comes behind the others of its leaf, as if it had used all of its turn.
-    pub(super) fn gives_up(&mut self, th: ThreadId, ran_ns: u64) -> Result<()> {
+    /// The thread comes behind others of its leaf.
+    pub(super) fn gives_up(&mut self, th: ThreadId) -> Result<()> {
         let (leaf, member) = self.in_service(th)?;
         if !self.knows(leaf, member) {
             return Ok(());
         }
         match self.at(leaf).policy {
             Policy::Sfq | Policy::Ts => {
-                let rest_ns = self.slice(th)?.saturating_sub(ran_ns);
-                if rest_ns > 0 {
-                    self.members[th.0].flow = self.member_served(leaf, member, rest_ns);
-                }
+                let later = (i128::from(self.tunables.yield_ns) << TAG_SHIFT) / 100;
+                let flow = Flow::at(self.start_tag(th) + later);
+                self.members[th.0].flow = flow;
             }
             Policy::Rr | Policy::Fifo => self.request(th.0, leaf),
             Policy::Svr4 => self.svr4_yields(th.0, leaf),

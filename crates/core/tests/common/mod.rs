@@ -25,9 +25,9 @@ macro_rules! both {
 }
 
 impl Pair {
-    /// The thread gives up the rest of its turn, of which it had so much.
-    pub fn give_up(&mut self, th: ThreadId, ran_ns: u64) {
-        both!(self.give_up(th, ran_ns)).unwrap();
+    /// The thread gives up the rest of its turn.
+    pub fn give_up(&mut self, th: ThreadId) {
+        both!(self.give_up(th)).unwrap();
     }
 }
 
