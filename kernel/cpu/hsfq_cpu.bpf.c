@@ -348,9 +348,10 @@ void BPF_PROG(op_stopping, struct task_struct *p, bool runnable)
 SEC("struct_ops/op_yield")
 bool BPF_PROG(op_yield, struct task_struct *from, struct task_struct *to)
 {
-	struct cpu_state __arena *c = cpu_of(task_cpu(from));
+	s32 cpu = task_cpu(from);
+	lend_thread_t *th = cpu_of(cpu)->th;
 
-	if (!c->th || sched_give_up(&tree, c->th))
+	if (!th || ((nr_cpus == 1 || waits_here(th->leaf, cpu)) && sched_give_up(&tree, th)))
 		task_set_slice(from, 0);
 	return false;
 }

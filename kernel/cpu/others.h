@@ -44,6 +44,20 @@ static bool near_first(struct thread __arena *th)
 /* Of so many threads of a leaf this CPU looks for one that it has served last. */
 #define NEAR_MOST 8
 
+/* Does a thread wait in the leaf that this CPU would serve next? One that another CPU has served
+ * last is most likely that one's, unless there are many. */
+__noinline int waits_here(u32 leaf, s32 cpu)
+{
+	struct task_struct *p;
+	u32 n = 0;
+
+	bpf_for_each (scx_dsq, p, leaf, 0) {
+		if (task_cpu(p) == cpu || ++n == NEAR_MOST)
+			return true;
+	}
+	return false;
+}
+
 /* Takes the leaf's first thread that was served here last, if its key is not greater than
  * the first one's by more than this. */
 __noinline int take_near(u32 leaf, s32 cpu, u64 near)
