@@ -151,6 +151,7 @@ CORE_INLINE struct sched_contest sched_contest(hsfq_tree_t *t, sched_server_t *s
 						   sched_served(s, now_ns), now_ns,
 						   quantum_eager(s->calm_ns, now_ns))
 					       .length_ns;
+		due_ns += !due_ns; /* 0 says that it does not matter */
 		sooner = !s->due_ns || due_ns < s->due_ns;
 	}
 	over = due_ns && due_ns <= now_ns + SCHED_SLACK_NS;

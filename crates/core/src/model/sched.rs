@@ -86,7 +86,7 @@ impl Servers for Model {
         }
         let left_ns = Model::quantum_left(self, th, serves, ran_ns, eager)?;
         let s = *self.server(server);
-        let due_ns = s.since_ns + left_ns;
+        let due_ns = (s.since_ns + left_ns).max(1);
         let over = due_ns <= self.now_ns + NEAR_NS;
         if over {
             self.interrupted(server);
