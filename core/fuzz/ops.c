@@ -143,7 +143,8 @@ static void check_budget(u32 n)
 	CHECK(b->end_ns % b->period_ns == 0 && (held || b->left_ns > 0));
 }
 
-/* A leaf may stay ready while a single server serves its thread: the next choice comes after that. */
+/* A leaf may stay ready while a single server serves its thread: the next choice comes after that.
+ */
 static bool served_alone(u32 leaf)
 {
 	u32 i;
@@ -166,8 +167,7 @@ static void check_node(u32 n)
 		CHECK(!(h->flags & HSFQ_READY) || (h->flags & HSFQ_RUNNABLE));
 		CHECK(!(h->flags & HSFQ_RUNNABLE) == (!h->runnable || (h->flags & HSFQ_HELD)));
 		CHECK(!(h->flags & HSFQ_READY) ||
-		      ((h->waiting || served_alone(n)) &&
-		       !(h->flags & (HSFQ_PASSED | HSFQ_HELD))));
+		      ((h->waiting || served_alone(n)) && !(h->flags & (HSFQ_PASSED | HSFQ_HELD))));
 		CHECK(!h->waiting || (h->flags & (HSFQ_READY | HSFQ_PASSED | HSFQ_HELD)));
 		check_budget(n);
 		if (h->flags & HSFQ_RUNNABLE) {
