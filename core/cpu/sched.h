@@ -314,10 +314,12 @@ enum sched_then {
 };
 
 /* The thread in service wants to let others of its leaf go first, and its quantum ends for that.
- * False: none waits, and it goes on. Only reads the tree. */
-CORE_FN bool sched_give_up(hsfq_tree_t *t, lend_thread_t *th)
+ * False: it goes on, for none waits; or, with several servers, none that is `near`, having been
+ * served here last: others serve those soon, and a switch to one would be a move as well. Only
+ * reads the tree. */
+CORE_FN bool sched_give_up(hsfq_tree_t *t, lend_thread_t *th, bool near)
 {
-	if (!t->node[th->leaf].waiting)
+	if (!t->node[th->leaf].waiting || (CORE_SEVERAL(t) && !near))
 		return false;
 	th->yields = 1;
 	return true;

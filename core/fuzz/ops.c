@@ -395,7 +395,7 @@ static void finish(struct thread *th, u64 length_ns, bool sleep)
 	sched_charge(&tree, &th->l, length_ns, now);
 	CHECK(stranger || told == th->l.lt.flow.start);
 	if (length_ns & 1)
-		sched_give_up(&tree, &th->l);
+		sched_give_up(&tree, &th->l, length_ns & 2);
 	sched_end(&tree, &book, &th->l, 0, now, sleep ? SCHED_SLEEPS : SCHED_ASKS);
 	served--;
 	th->server->th = NULL;

@@ -351,7 +351,7 @@ bool BPF_PROG(op_yield, struct task_struct *from, struct task_struct *to)
 	s32 cpu = task_cpu(from);
 	lend_thread_t *th = cpu_of(cpu)->th;
 
-	if (!th || ((nr_cpus == 1 || waits_here(th->leaf, cpu)) && sched_give_up(&tree, th)))
+	if (!th || sched_give_up(&tree, th, nr_cpus > 1 && waits_here(th->leaf, cpu)))
 		task_set_slice(from, 0);
 	return false;
 }

@@ -44,8 +44,7 @@ static bool near_first(struct thread __arena *th)
 /* Of so many threads of a leaf this CPU looks for one that it has served last. */
 #define NEAR_MOST 8
 
-/* Does a thread wait in the leaf that this CPU would serve next? One that another CPU has served
- * last is most likely that one's, unless there are many. */
+/* Does a thread wait in the leaf that was served here last, or so many that one may well be? */
 __noinline int waits_here(u32 leaf, s32 cpu)
 {
 	struct task_struct *p;

@@ -128,11 +128,11 @@ pub struct RawThread {
 
 /// A server, `struct sched_server` in C.
 #[repr(C)]
-#[derive(Clone, Copy)]
-#[allow(missing_docs)] // the fields are described in core/cpu/sched.h
+#[derive(Clone, Copy, Default)]
+#[allow(missing_docs)] // the fields are described in core/cpu/sched.h; pointers are C's alone
 pub struct RawServer {
-    pub th: *mut u64,
-    pub straight: *mut u64,
+    pub th: usize,
+    pub straight: usize,
     pub since_ns: u64,
     pub until_ns: u64,
     pub due_ns: u64,
@@ -142,13 +142,6 @@ pub struct RawServer {
     pub passed: u32,
     pub ending: u32,
     pub steps: u32,
-}
-
-impl Default for RawServer {
-    fn default() -> RawServer {
-        // SAFETY: numbers, and pointers to nothing.
-        unsafe { std::mem::zeroed() }
-    }
 }
 
 /// A thread as shim.c is told of it.
