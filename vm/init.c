@@ -208,9 +208,9 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* A distribution keeps a seed from boot to boot. Without one the kernel hashes what entropy there is
- * for each new slab and each program that starts, 8,000 instructions. Here it is always the same:
- * equal runs are equal. */
+/* A distribution keeps a seed from boot to boot. Without one the kernel hashes what entropy there
+ * is for each new slab and each program that starts, 8,000 instructions. Here it is always the
+ * same: equal runs are equal. */
 static void seed_random(void)
 {
 	struct {

@@ -8,7 +8,7 @@
  *
  *   a thread wakes       sched_arrive, sched_wait; sched_contest: does the service where it waits
  *                        end for it? If not now, the mechanism looks for an idle server, and
- *                        asks the others then: sched_ends_elsewhere
+ *                        asks some others then: sched_ends_elsewhere
  *   a server is free     sched_choose; sched_choose_but where it cannot have that leaf
  *   a service begins     sched_begin says for how long; sched_set: the server knows of it
  *   it ends              sched_end: the thread is charged, and sleeps, waits or asks for more;
@@ -30,6 +30,9 @@
 #define SCHED_SLACK_NS 10000ULL
 /* What was chosen as the next leaf holds for so long. */
 #define SCHED_NEXT_OLD_NS 10000ULL
+/* So many other servers at most are asked whether a service ends there. With more of them
+ * one ends soon anyway, somewhere. */
+#define SCHED_OTHERS 16
 
 /* A server, and whom it serves. */
 struct sched_server {
@@ -181,6 +184,21 @@ CORE_INLINE bool sched_straight(hsfq_tree_t *t, lend_book_t *b, sched_server_t *
 		return false;
 	s->straight = th;
 	return true;
+}
+
+/* How long a peer of the thread, which waits, is surely left in peace. Only reads the tree. */
+CORE_FN u64 sched_peace(hsfq_tree_t *t, lend_thread_t *th)
+{
+	return quantum_peace(t, th->leaf, &th->lt, th->leaf, true);
+}
+
+/* Is it sure without the tree that the service here does not end for a thread of this leaf? Most
+ * services are shorter than that, so most servers need not be asked. */
+CORE_FN bool sched_in_peace(sched_server_t *s, u32 leaf, u64 peace_ns, u64 now_ns)
+{
+	lend_thread_t *cur = s->th;
+
+	return !cur || s->ending || (cur->leaf == leaf && sched_served(s, now_ns) < peace_ns);
 }
 
 /* A thread that woke waits, no server is idle, and on its own nothing ends for it at once. Does

@@ -284,6 +284,7 @@ static void contest(struct thread *th)
 	for (i = 0; i < SERVERS; i++) {
 		struct sched_server *s = &servers[i];
 		struct sched_contest c = {};
+		bool peaceful = sched_in_peace(s, th->l.leaf, sched_peace(&tree, &th->l), now);
 
 		if (i == own)
 			c = sched_contest(&tree, s, &th->l, now);
@@ -291,7 +292,7 @@ static void contest(struct thread *th)
 		if (c.sooner && !c.over)
 			sched_cut(s, c.due_ns);
 		if (i != own && sched_ends_elsewhere(&tree, s, &th->l, now))
-			CHECK(s->th && sched_gives_way(s));
+			CHECK(s->th && sched_gives_way(s) && !peaceful);
 		if (s->th && s->th != &th->l)
 			sched_outranks(&tree, s, &th->l, th->l.leaf, now);
 		CHECK(s->calm_ns <= now + (QUANTUM_EAGER + 1) * QUANTUM_CALM_NS);

@@ -9,13 +9,13 @@
 #ifndef QLINUX_CPU_OTHERS_H
 #define QLINUX_CPU_OTHERS_H
 
-/* So many other CPUs at most are looked at. */
+/* So many other CPUs at most are looked at for some that the thread may be served on. */
 #define OTHERS_MAX 64
 
-/* The i-th CPU after this one. */
-static u32 other_than(s32 cpu, u32 i)
+/* The next CPU, the first after the last. */
+static u32 after(u32 cpu)
 {
-	return ((u32)cpu + i) % nr_cpus;
+	return cpu + 1 < nr_cpus ? cpu + 1 : 0;
 }
 
 /* Its quantum is to end, as the tree's rules have it. */
@@ -88,7 +88,8 @@ static bool take(u32 leaf, s32 cpu)
 	if (nr_cpus > 1 && !sched_gives_way(as_server(cpu_of(cpu))))
 		near = leaf_near(&tree.node[leaf % HSFQ_NODES]);
 
-	return (near && take_near(leaf, cpu, near)) || dsq_move_to_local(leaf);
+	return (near && !dsq_first_on(leaf, cpu) && take_near(leaf, cpu, near)) ||
+	       dsq_move_to_local(leaf);
 }
 
 /*
@@ -109,16 +110,17 @@ __noinline int ends(struct thread __arena *th __arg_arena, u32 other, u64 now)
  * thread go on all the same, here or in place of one in service elsewhere? */
 __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 chosen, u64 now)
 {
-	u32 i;
+	u32 i, other = cpu;
 
 	if (sched_gives_way(as_server(cpu_of(cpu))))
 		return false;
 	if (sched_goes_on(&tree, as_lend(th), chosen) && first_of_leaf(th))
 		return true;
-	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
-		if (!outranks(th, chosen, other_than(cpu, i), now))
+	for (i = 1; i < nr_cpus && i <= SCHED_OTHERS && can_loop; i++) {
+		other = after(other);
+		if (!outranks(th, chosen, other, now))
 			continue;
-		end_on(other_than(cpu, i));
+		end_on(other);
 		return true;
 	}
 	return false;
@@ -130,11 +132,16 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
  */
 static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
 {
-	u32 i, other;
+	u64 peace = sched_peace(&tree, as_lend(th));
+	u32 i, other = cpu, left = SCHED_OTHERS;
 
-	for (i = 1; i < nr_cpus && i < OTHERS_MAX && can_loop; i++) {
-		other = other_than(cpu, i);
-		if (!bpf_cpumask_test_cpu(other, p->cpus_ptr) || !ends(th, other, now))
+	for (i = 1; i < nr_cpus && i < OTHERS_MAX && left && can_loop; i++) {
+		other = after(other);
+		if (!bpf_cpumask_test_cpu(other, p->cpus_ptr))
+			continue;
+		left--;
+		if (sched_in_peace(as_server(cpu_of(other)), th->leaf, peace, now) ||
+		    !ends(th, other, now))
 			continue;
 		end_on(other);
 		return true;

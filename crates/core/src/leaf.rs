@@ -56,6 +56,8 @@ pub struct Tunables {
     pub calm_ns: u64,
     /// `LEAF_YIELD_NS`: a thread that yields comes as much later as after so much service.
     pub yield_ns: u64,
+    /// `SCHED_OTHERS`: so many other servers are asked whether a service ends there.
+    pub others: u64,
 }
 
 /// What core/ was compiled with.

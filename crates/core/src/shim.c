@@ -39,7 +39,7 @@ const u64 qcore_tunables[] = {
 	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEERS_NS,       SFQ_LAG_NS,
 	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
 	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_NEAR_NS,           QUANTUM_EAGER,
-	QUANTUM_CALM_NS,       LEAF_YIELD_NS,
+	QUANTUM_CALM_NS,       LEAF_YIELD_NS,         SCHED_OTHERS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */

@@ -8,6 +8,7 @@ use super::workload::{Event, Span, Thread as ThreadSpec, Workload};
 use super::SimError;
 use crate::bounds::{Interval, Node, Quantum, Trace};
 use crate::engine::ThreadId;
+use crate::leaf::tunables;
 use crate::sched::Servers;
 use crate::{NodeId, Policy};
 use rand::Rng;
@@ -610,7 +611,7 @@ impl<E: Servers> Machine<E> {
             self.end_at(own, self.now);
             return Ok(());
         }
-        for &server in others {
+        for &server in others.iter().take(tunables().others as usize) {
             if engine.ends_elsewhere(server, id).map_err(failed())? {
                 self.end_at(server, self.now);
                 return Ok(());
@@ -719,12 +720,16 @@ impl<E: Servers> Machine<E> {
                 return Ok(true);
             }
         }
-        for server in 0..self.servers.len() {
+        let servers = self.servers.len();
+        let others = (1..servers).map(|i| (on + i) % servers);
+        let domain: Vec<usize> = others
+            .filter(|&i| self.domain[i] == self.domain[on])
+            .collect();
+        for server in domain.into_iter().take(tunables().others as usize) {
             let Some(s) = &self.servers[server] else {
                 continue;
             };
-            let begins_or_ends = s.since_ns == self.now || s.due_ns <= self.now;
-            if self.domain[server] != self.domain[on] || begins_or_ends {
+            if s.since_ns == self.now || s.due_ns <= self.now {
                 continue;
             }
             let outranks = self.engines[self.domain[on]].outranks_on(server, id, leaf);
