@@ -26,6 +26,7 @@
 #define FUTEX_TID_MASK  0x3fffffffU
 #define FLAGS_SHARED    0x0010
 #define RT_MUTEX_WAITED 1UL /* lowest bit of rt_mutex_base.owner */
+#define MAX_RT_PRIO     100
 
 /* A GNU pthread_mutex_t, its lock word being waited for. */
 struct gnu_mutex {
@@ -69,6 +70,12 @@ static bool may_lend(struct task_struct *me, struct task_struct *holder, bool sh
 	if (me->tgid == holder->tgid)
 		return true;
 	return shared && me->cred->uid.val == holder->cred->uid.val;
+}
+
+/* A thread of a real-time class competes with nobody here, and has nothing to lend. */
+static bool competes(struct task_struct *p)
+{
+	return p->normal_prio >= MAX_RT_PRIO;
 }
 
 /* The current thread is about to wait for what the holder has. */
@@ -118,10 +125,13 @@ static void has_waited(bool woken)
 SEC("?fentry/__futex_wait")
 int BPF_PROG(lend_futex_wait, u32 *uaddr, unsigned int flags, u32 val)
 {
-	u32 tid = futex_holder(uaddr, val);
 	struct task_struct *holder;
 	u64 what = (u64)uaddr;
+	u32 tid;
 
+	if (!competes(bpf_get_current_task_btf()))
+		return 0;
+	tid = futex_holder(uaddr, val);
 	if (!tid)
 		return 0;
 	holder = task_from_vpid(tid);
@@ -145,9 +155,12 @@ int BPF_PROG(lend_futex_waited, u32 *uaddr, unsigned int flags, u32 val, struct 
 SEC("?fentry/rt_mutex_wait_proxy_lock")
 int BPF_PROG(lend_pi_wait, struct rt_mutex_base *lock)
 {
-	struct task_struct *owner = (void *)((u64)BPF_CORE_READ(lock, owner) & ~RT_MUTEX_WAITED);
-	struct task_struct *holder = owner ? bpf_task_from_pid(BPF_CORE_READ(owner, pid)) : NULL;
+	struct task_struct *owner, *holder;
 
+	if (!competes(bpf_get_current_task_btf()))
+		return 0;
+	owner = (void *)((u64)BPF_CORE_READ(lock, owner) & ~RT_MUTEX_WAITED);
+	holder = owner ? bpf_task_from_pid(BPF_CORE_READ(owner, pid)) : NULL;
 	if (!holder)
 		return 0;
 	waits_for(holder, true, (u64)lock);
