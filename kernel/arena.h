@@ -32,5 +32,7 @@ go:;                                                                            
 	})
 
 #define ARENA_PAGE 4096
+/* The address of an arena; as its maps' map_extra. */
+#define ARENA_START (1ULL << 44)
 
 #endif

@@ -92,7 +92,7 @@ int hsfq_ctl_tree(struct hsfq_ctl_tree *c)
 {
 	struct thread __arena *th = thread_of(bpf_get_current_task_btf());
 	unsigned long flags;
-	u32 leaf, i;
+	u32 leaf;
 
 	if (!lock_tree_irq(&flags))
 		return -EBUSY;
@@ -100,16 +100,10 @@ int hsfq_ctl_tree(struct hsfq_ctl_tree *c)
 	unlock_tree_irq(&flags);
 	c->time_ns = bpf_ktime_get_ns();
 	c->caller = th ? th->leaf : 0;
-	c->count = 0;
-#pragma unroll
-	for (i = 0; i < HSFQ_TREE_CLASSES; i++) {
-		leaf = next_leaf(c);
-		if (!leaf)
-			break;
-		barrier_var(c); /* a record's own address would be no constant offset */
-		fill_record(&c->record[i], leaf);
-		c->count = i + 1;
-	}
+	leaf = next_leaf(c);
+	c->count = !!leaf;
+	if (leaf)
+		fill_record(&c->record, leaf);
 	if (c->from >= tree.unused)
 		c->from = 0;
 	return 0;

@@ -76,6 +76,7 @@ char _license[] SEC("license") = "GPL";
 #define PF_KTHREAD  0x00200000
 
 #include "state.h"
+#include "room.h"
 #include "lock.h"
 #include "accounts.h"
 #include "rescue.h"
@@ -351,6 +352,7 @@ bool BPF_PROG(op_yield, struct task_struct *from, struct task_struct *to)
 	s32 cpu = task_cpu(from);
 	lend_thread_t *th = cpu_of(cpu)->th;
 
+	name_arena();
 	if (!th || sched_give_up(&tree, th, nr_cpus > 1 && waits_here(th->leaf, cpu)))
 		task_set_slice(from, 0);
 	return false;
@@ -382,6 +384,8 @@ s32 BPF_PROG(op_init)
 	u32 i;
 	int err;
 
+	if (!make_node_room(ROOT_LEAF) || !make_cpu_room())
+		return -ENOMEM;
 	hsfq_init(&tree);
 	count_servers();
 	for (i = 0; use_timer && i < nr_cpus && can_loop; i++) {

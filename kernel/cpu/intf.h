@@ -11,8 +11,7 @@
 #define QLINUX_CPU_INTF_H
 
 enum {
-	HSFQ_INTF_VERSION = 4,
-	HSFQ_TREE_CLASSES = 4, /* in one answer: as many copies of what fills one in (control.h) */
+	HSFQ_INTF_VERSION = 5,
 	HSFQ_WAITS = 256,
 	HSFQ_REASON_LEN = 128,
 	HSFQ_MESSAGE_LEN = 1024,
@@ -86,15 +85,16 @@ struct hsfq_class_record {
 	u32 waits[HSFQ_WAITS]; /* core/cpu/waits.h: from waking to service */
 };
 
-/* hsfq_ctl_tree: the next leaves of the tree. Each figure is right; together they
- * are as old as the call is long, for the tree is not locked. */
+/* hsfq_ctl_tree: the next leaf of the tree. Each figure is right; together they are as old as
+ * the call is long, for the tree is not locked. One an answer: each would be one more copy of
+ * what fills it in (control.h). */
 struct hsfq_ctl_tree {
 	u64 time_ns; /* CLOCK_MONOTONIC */
 	u32 from;    /* in: leaves from this index on, first 0; out: next one, 0: that was all */
-	u32 count;   /* records filled in */
+	u32 count;   /* 1: the record is filled in */
 	u32 caller;  /* leaf of the calling thread, 0: it is not scheduled here */
 	u32 pad;
-	struct hsfq_class_record record[HSFQ_TREE_CLASSES];
+	struct hsfq_class_record record;
 };
 
 /* hsfq_ctl_policy: the leaf scheduler of a cgroup's own threads. */

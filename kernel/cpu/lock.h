@@ -95,6 +95,7 @@ static __always_inline void unlock_tree(void)
 #ifdef SINGLE_CPU
 static __always_inline bool lock_tree_irq(unsigned long *flags)
 {
+	name_arena();
 	bpf_local_irq_save(flags);
 	return true;
 }
@@ -113,6 +114,7 @@ static __always_inline bool lock_take_again_irq(unsigned long *flags)
 /* Where interrupts may be on, likewise. */
 static __always_inline bool lock_tree_irq(unsigned long *flags)
 {
+	name_arena();
 	return lock_take_again_irq(flags) || lock_take_again_irq(flags) || lock_failed();
 }
 

@@ -17,11 +17,13 @@
 
 #include "../../core/tree/heap.h"
 
+/* At an address of its own, for it is large and most of it is never used (room.h). */
+#define tree (*(struct hsfq_tree __arena *)(ARENA_START + (1ULL << 30)))
+
 #ifdef SINGLE_CPU
 #define ONCE      __noinline int
 #define ONCE_LONG __noinline u64
 
-extern struct hsfq_tree __arena tree;
 extern struct lend_book __arena loans;
 
 /* name(t, ...) of core/ is once_name(...) from here on. */

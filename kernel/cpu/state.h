@@ -23,8 +23,15 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARENA);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1 << 20); /* pages: room for 64 M threads */
-	__ulong(map_extra, 1ull << 44);
+	__ulong(map_extra, ARENA_START);
 } arena SEC(".maps");
+
+/* A program that uses an arena must name it. Those that only use what has an address of its own
+ * there (room.h) would not. */
+static __always_inline void name_arena(void)
+{
+	asm volatile("" : : "r"(&arena));
+}
 
 struct thread {
 	struct lend_thread;          /* lt, leaf, waiting, runnable and its loans */
@@ -50,6 +57,9 @@ struct cpu_state {
 	u64 leaving;                 /* it goes offline, or is */
 };
 
+/* Where the tree and the CPUs are (room.h). */
+#define cpus ((struct cpu_state __arena *)(ARENA_START + (1ULL << 31)))
+
 struct cgroup_nodes {
 	u32 node;
 	u32 leaf;
@@ -57,9 +67,7 @@ struct cgroup_nodes {
 	u32 weight; /* cpu.weight, also while it is idle */
 };
 
-struct hsfq_tree __arena tree;
 struct lend_book __arena loans;
-struct cpu_state __arena cpus[CPUS_MAX];
 u64 __arena leaf_cgroup[HSFQ_NODES];                  /* cgroup id, by leaf */
 u8 __arena leaf_has_queue[HSFQ_NODES];                /* its dispatch queue exists */
 struct thread __arena *__arena seen[SEEN];            /* by thread id: the last one looked up */

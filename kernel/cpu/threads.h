@@ -91,7 +91,7 @@ void BPF_PROG(op_enable, struct task_struct *p)
 {
 	struct thread __arena *th = thread_of(p);
 
-	asm volatile("" : : "r"(&arena)); /* a program that uses an arena must name it */
+	name_arena();
 	if (th)
 		th->charged = p->se.sum_exec_runtime;
 }

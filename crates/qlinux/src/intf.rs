@@ -2,9 +2,7 @@
 //! Mirror of `kernel/cpu/intf.h`; `tests/intf.rs` holds the layouts together.
 
 /// Version of the interface that this library speaks.
-pub const VERSION: u32 = 4;
-/// Records in a [`CtlTree`].
-pub const TREE_CLASSES: usize = 4;
+pub const VERSION: u32 = 5;
 /// Buckets of a histogram of waits.
 pub const WAITS: usize = 256;
 /// Size of [`End::reason`].
@@ -171,14 +169,14 @@ pub struct CtlTree {
     pub time_ns: u64,
     /// In: leaves from this index on, at first 0. Out: the next one, 0 for none.
     pub from: u32,
-    /// Records filled in.
+    /// 1: the record is filled in.
     pub count: u32,
     /// Leaf of the calling thread, 0: it is not scheduled by H-SFQ.
     pub caller: u32,
     /// Always 0.
     pub pad: u32,
-    /// The records.
-    pub record: [ClassRecord; TREE_CLASSES],
+    /// The leaf's.
+    pub record: ClassRecord,
 }
 
 /// Context of the program `hsfq_ctl_policy`.
@@ -296,7 +294,7 @@ const _: () = {
     assert!(size_of::<Lending>() == 32);
     assert!(size_of::<CtlClass>() == 104);
     assert!(size_of::<ClassRecord>() == 64 + 4 * WAITS);
-    assert!(size_of::<CtlTree>() == 24 + TREE_CLASSES * size_of::<ClassRecord>());
+    assert!(size_of::<CtlTree>() == 24 + size_of::<ClassRecord>());
     // The kernel takes no larger context.
     assert!(size_of::<CtlTree>() <= u16::MAX as usize);
     assert!(size_of::<CtlPolicy>() == 16);

@@ -44,7 +44,6 @@ fn cpu_layouts_agree() {
     let values = [
         ("HSFQ_INTF_VERSION", intf::VERSION as usize),
         ("HSFQ_WEIGHT_NICE", intf::WEIGHT_NICE as usize),
-        ("HSFQ_TREE_CLASSES", intf::TREE_CLASSES),
         ("HSFQ_WAITS", intf::WAITS),
     ];
     let body = body.to_string() + &constants(&values, &mut rust);

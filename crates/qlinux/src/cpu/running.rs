@@ -183,8 +183,9 @@ impl Running {
         loop {
             call("hsfq_ctl_tree", &mut part)?
                 .map_err(|errno| refused("hsfq_ctl_tree", "the tree".into(), errno))?;
-            let records = part.record.iter().take(part.count as usize);
-            tree.leaves.extend(records.map(|r| (part.time_ns, *r)));
+            if part.count == 1 {
+                tree.leaves.push((part.time_ns, part.record));
+            }
             tree.caller = part.caller;
             if part.from == 0 {
                 return Ok(tree);
