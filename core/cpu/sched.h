@@ -201,6 +201,14 @@ CORE_FN bool sched_in_peace(sched_server_t *s, u32 leaf, u64 peace_ns, u64 now_n
 	return !cur || s->ending || (cur->leaf == leaf && sched_served(s, now_ns) < peace_ns);
 }
 
+/* A thread woke, and its waker, in service, is about to sleep. May it follow there without having
+ * waited? Not where it would pass somebody, who may be bound to that server and would wait for as
+ * long as the two go on. Only reads the tree. */
+CORE_FN bool sched_may_follow(hsfq_tree_t *t)
+{
+	return !t->node[HSFQ_ROOT].waiting && !t->passed;
+}
+
 /* A thread that woke waits, no server is idle, and on its own nothing ends for it at once. Does
  * the service of this one? Only reads the tree. */
 CORE_INLINE bool sched_ends_elsewhere(hsfq_tree_t *t, sched_server_t *s, lend_thread_t *th,

@@ -98,6 +98,10 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	if (nr_cpus == 1 || (th && must_wait(p, th)))
 		return prev_cpu;
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	/* `idle` is said of the waker's own CPU, too. */
+	if (idle && (wake_flags & SCX_WAKE_SYNC) && cpu == (s32)bpf_get_smp_processor_id() &&
+	    cpu_of(cpu)->th)
+		idle = sched_may_follow(&tree);
 	if (idle)
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, 0);
 	return cpu;

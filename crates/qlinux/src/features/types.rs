@@ -72,6 +72,25 @@ struct Function {
     callable: bool,
 }
 
+/// Which names may be asked about, by their first byte and length: most are not, and so need not
+/// be looked up.
+struct Sieve([u64; 256]);
+
+impl Sieve {
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Sieve {
+        let mut sieve = Sieve([0; 256]);
+        for name in names.map(str::as_bytes).filter(|name| !name.is_empty()) {
+            sieve.0[usize::from(name[0])] |= 1 << name.len().min(63);
+        }
+        sieve
+    }
+
+    fn may_hold(&self, name: &[u8]) -> bool {
+        let first = name.first().copied().unwrap_or(0);
+        self.0[usize::from(first)] >> name.len().min(63) & 1 == 1
+    }
+}
+
 /// What was found of the types that are asked about.
 pub struct Types {
     functions: HashMap<String, Function>,
@@ -105,12 +124,17 @@ impl Types {
         };
         let mut callable: HashSet<TypeId> = HashSet::new();
         let mut functions: Vec<(TypeId, &str, usize)> = Vec::new();
+        let sieve = Sieve::new(wanted.iter().copied().chain([CALLABLE]));
         let all = (1..btf.len() as u32).map(TypeId::from);
         for kind in all.filter_map(|id| btf.type_by_id::<BtfType<'_>>(id)) {
             if UNASKED.contains(&kind.kind()) {
                 continue;
             }
-            let name = kind.name().and_then(|name| name.to_str()).unwrap_or("");
+            let name = kind
+                .name()
+                .filter(|name| sieve.may_hold(name.as_encoded_bytes()))
+                .and_then(|name| name.to_str())
+                .unwrap_or("");
             if kind.kind() == BtfKind::DeclTag && name == CALLABLE {
                 let tag = DeclTag::try_from(kind);
                 callable.extend(tag.map(|tag| tag.referenced_type_id()));
