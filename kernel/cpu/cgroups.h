@@ -108,18 +108,17 @@ s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *a
 	unsigned long flags;
 	struct cgroup_limit limit = cgroup_limit_of(args);
 	u64 now = clock_now();
-	bool made, room, idle = cgroup_idle_of(args);
+	bool made, idle = cgroup_idle_of(args);
 	s32 err;
 
-	room = make_node_room(tree.unused + 2);
 	if (!up)
-		return room ? root_init(id) : -ENOMEM;
+		return root_init(id);
 	parent = bpf_map_lookup_elem(&cgroups, &up);
 	if (!parent)
 		return -ENOENT;
 	if (!lock_tree_irq(&flags))
 		return -EINVAL;
-	made = room && !parent->shared && make_nodes(parent->node, args->weight, &n);
+	made = !parent->shared && make_nodes(parent->node, args->weight, &n);
 	if (made) {
 		leaf_cgroup[n.leaf % HSFQ_NODES] = id;
 		n.weight = args->weight;

@@ -388,7 +388,7 @@ s32 BPF_PROG(op_init)
 	u32 i;
 	int err;
 
-	if (!make_node_room(ROOT_LEAF) || !make_cpu_room())
+	if (!make_room(&tree, sizeof(tree)) || !make_room(cpus, nr_cpus * sizeof(*cpus)))
 		return -ENOMEM;
 	hsfq_init(&tree);
 	count_servers();

@@ -17,7 +17,7 @@
 
 #include "../../core/tree/heap.h"
 
-/* At an address of its own, for it is large and most of it is never used (room.h). */
+/* At an address of its own, for it is large (room.h). */
 #define tree (*(struct hsfq_tree __arena *)(ARENA_START + (1ULL << 30)))
 
 #ifdef SINGLE_CPU
