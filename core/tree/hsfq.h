@@ -190,10 +190,10 @@ CORE_FN void hsfq_sleep(hsfq_tree_t *t, u32 leaf)
 /* The leaf with the least start tags, HSFQ_NIL if none. `moves`: v(t) of its path comes to them. */
 CORE_INLINE u32 hsfq_least(hsfq_tree_t *t, bool moves)
 {
-	bool solo = t->runnable == 1 && t->servers == 1;
+	bool solo = CORE_ALONE && t->runnable == 1 && t->servers == 1;
 	u32 n = HSFQ_ROOT;
 
-	if (t->solo && (t->node[t->solo].flags & HSFQ_READY)) {
+	if (CORE_ALONE && t->solo && (t->node[t->solo].flags & HSFQ_READY)) {
 		t->seen_ns = t->owed_ns;
 		return t->solo;
 	}

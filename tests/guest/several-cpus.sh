@@ -64,6 +64,12 @@ sleep 2
 read -r end _ </proc/uptime
 used=$(awk -v a="$before" -v b="$(served set)" -v s="$start" -v e="$end" 'BEGIN { printf "%.2f", (b - a) / 1e6 / (e - s) }')
 check "set-uses-$used-of-2-cpus" awk -v u="$used" 'BEGIN { exit !(u > 0.5 && u < 2.05) }'
+# One CPU is left, and each class has its turn there.
+for cpu in 1 2 3; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done
+for class in pinned set cold storm; do
+	grows "one-left-$class" $class
+done
+for cpu in 1 2 3; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done
 like still-up "$(qlinux status)" 'H-SFQ schedules'
 # From the CPU that went: its interrupts to itself must still arrive.
 check down timeout 60 taskset -c 3 qlinux down cpu
