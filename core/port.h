@@ -13,10 +13,17 @@
  *   CORE_INLINE      the same, of functions that return a structure or have more
  *                    parameters than registers pass
  *   CORE_COLD        the same, of functions too long or too rare to be inlined
- *   CORE_ALONE       false where several servers are known to serve: what only one that
- *                    is alone does is left out
+ *   CORE_STEP        the same, of the steps of a long computation, which are checked one by one:
+ * they return a number, and the state that is their first argument is a CORE_STATE CORE_ALONE false
+ * where several servers are known to serve: what only one that is alone does is left out
  *   CORE_SEVERAL     do several servers serve this tree?
- *   CORE_FORGET      an environment that follows what a number can be knows nothing of this
+ *   CORE_BOOK        the tree that has the budgets of this one's leaves: with several domains
+ *                    (cpu/ledger.h) it is another
+ *   CORE_RUNNABLE    so many threads more are runnable in a leaf from now on, for a ledger
+ *   CORE_AT          address of an element, for environments that mind how it is found
+ *   CORE_ZERO        0, of which an environment that follows what a number can be knows nothing:
+ * long loops begin there CORE_COUNT       adds one to what is counted also where others may count
+ * at once CORE_FORGET      an environment that follows what a number can be knows nothing of this
  *                    one any more; the second is one that it knows nothing of
  */
 #ifndef QLINUX_CORE_PORT_H
@@ -52,12 +59,37 @@ typedef int64_t s64;
 #define CORE_COLD CORE_FN
 #endif
 
+#ifndef CORE_STEP
+#define CORE_STEP CORE_FN
+#define CORE_STATE
+#endif
+
 #ifndef CORE_ALONE
 #define CORE_ALONE true
 #endif
 
 #ifndef CORE_SEVERAL
 #define CORE_SEVERAL(t) ((t)->servers > 1)
+#endif
+
+#ifndef CORE_BOOK
+#define CORE_BOOK(t) (t)
+#endif
+
+#ifndef CORE_RUNNABLE
+#define CORE_RUNNABLE(t, leaf, more, now_ns) ((void)(now_ns))
+#endif
+
+#ifndef CORE_AT
+#define CORE_AT(array, index) (&(array)[index])
+#endif
+
+#ifndef CORE_ZERO
+#define CORE_ZERO 0
+#endif
+
+#ifndef CORE_COUNT
+#define CORE_COUNT(n) ((n)++)
 #endif
 
 #ifndef CORE_FORGET

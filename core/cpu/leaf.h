@@ -255,6 +255,7 @@ CORE_INLINE void leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 no
 {
 	hsfq_node_t *l = &t->node[leaf];
 
+	CORE_RUNNABLE(t, leaf, 1, now_ns);
 	l->weights += th->weight;
 	if (leaf_stranger(l, th))
 		leaf_greet(l, th, now_ns);
@@ -265,10 +266,11 @@ CORE_INLINE void leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 no
 }
 
 /* The thread, charged and not waiting, blocks. */
-CORE_INLINE void leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th)
+CORE_INLINE void leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
 	hsfq_node_t *l = &t->node[leaf];
 
+	CORE_RUNNABLE(t, leaf, -1, now_ns);
 	sfq_depart(&l->clock, &th->flow);
 	l->weights -= th->weight;
 	if (--l->runnable)

@@ -60,6 +60,8 @@ enum {
 #define LEDGER_SETTLE_NS 32000000LL
 /* The most that is owed, for each processor that the leaf is usually entitled to, either way. */
 #define LEDGER_OWED_NS 64000000LL
+/* And besides: turns that processors give a leaf at the same time, however little it is to get. */
+#define LEDGER_TURNS_NS 32000000LL
 
 /* A leaf in a domain. */
 struct ledger_cell {
@@ -83,16 +85,16 @@ struct ledger_node {
 	u32 weight;    /* among its siblings; 0: there is no such node */
 	u32 weights;   /* of its active children */
 	u32 parent;
-	u32 depth;   /* root: 0 */
-	u32 leaf;    /* 1: it is one */
-	u32 active;  /* 1: a thread below it is runnable, or was between the last two runs */
-	u32 child;   /* its first active child */
-	u32 sibling; /* the parent's next active child */
-	u32 level;   /* the next active node of the same depth */
+	u32 depth;     /* root: 0 */
+	u32 leaf;      /* 1: it is one */
+	u32 active;    /* 1: a thread below it is runnable, or was between the last two runs */
+	u32 child;     /* its first active child */
+	u32 sibling;   /* the parent's next active child */
+	u32 level;     /* the next active node of the same depth */
+	u64 served_ns; /* in all domains, up to the last run */
 	/* of a leaf */
 	u32 next;        /* the next active leaf */
 	u32 runnable;    /* threads in all domains, now */
-	u64 served_ns;   /* in all domains, up to the last run */
 	u64 runnable_ns; /* likewise */
 	u64 rate;        /* what each of its threads is to get */
 	u64 gets;        /* of what it is to get, what it can get where its threads are */
@@ -124,9 +126,14 @@ struct ledger_move {
 	u32 from, to;
 };
 
+CORE_FN ledger_node_t *ledger_at(ledger_t *l, u32 n)
+{
+	return CORE_AT(l->node, n);
+}
+
 CORE_FN ledger_cell_t *ledger_cell(ledger_t *l, u32 n, u32 domain)
 {
-	return &l->cell[n * l->domains + domain];
+	return CORE_AT(l->cell, n * l->domains + domain);
 }
 
 /* ---- what the hierarchy looks like -------------------------------------- */
@@ -137,34 +144,35 @@ CORE_FN void ledger_init(ledger_t *l, u32 domains)
 	l->domains = domains;
 	l->unused = HSFQ_ROOT + 1;
 	l->asleep = HSFQ_ROOT;
-	l->node[HSFQ_ROOT].weight = 1;
+	ledger_at(l, HSFQ_ROOT)->weight = 1;
 }
 
 CORE_FN void ledger_set_servers(ledger_t *l, u32 domain, u32 servers)
 {
-	l->servers += servers - l->of[domain];
-	l->of[domain] = servers;
+	l->servers += servers - *CORE_AT(l->of, domain);
+	*CORE_AT(l->of, domain) = servers;
 }
 
 /* A leaf with nothing runnable: its weight everywhere is what a thread that wakes would be
  * entitled to. */
-CORE_FN void ledger_expect(ledger_t *l, u32 leaf)
+CORE_STEP u32 ledger_expect(ledger_t *l CORE_STATE, u32 leaf)
 {
 	u64 share = LEDGER_CPU;
 	u32 n = leaf, d;
 
-	while (n > HSFQ_ROOT && !l->node[n].active && CORE_MORE) {
-		ledger_node_t *h = &l->node[n], *p = &l->node[h->parent];
+	while (n > HSFQ_ROOT && !ledger_at(l, n)->active && CORE_MORE) {
+		ledger_node_t *h = ledger_at(l, n), *p = ledger_at(l, h->parent);
 
 		share = share * h->weight / (h->weight + (p->active ? p->weights : 0));
 		n = h->parent;
 	}
-	share = share * (n == HSFQ_ROOT ? (u64)l->servers * LEDGER_CPU : l->node[n].share);
+	share = share * (n == HSFQ_ROOT ? (u64)l->servers * LEDGER_CPU : ledger_at(l, n)->share);
 	share /= LEDGER_CPU;
 	if (share > LEDGER_CPU)
 		share = LEDGER_CPU;
-	for (d = 0; d < l->domains && CORE_MORE; d++)
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
 		ledger_cell(l, leaf, d)->share = share;
+	return 0;
 }
 
 /* The node, new, has this weight. A leaf's number is that in the trees. */
@@ -176,25 +184,25 @@ CORE_FN void ledger_mknod(ledger_t *l, u32 n, u32 parent, u32 weight, bool leaf)
 
 	fresh.weight = weight;
 	fresh.parent = parent;
-	fresh.depth = l->node[parent].depth + 1;
+	fresh.depth = ledger_at(l, parent)->depth + 1;
 	fresh.leaf = leaf;
-	l->node[n] = fresh;
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
+		*ledger_cell(l, n, d) = no_cell;
+	*ledger_at(l, n) = fresh;
 	if (n >= l->unused)
 		l->unused = n + 1;
-	for (d = 0; d < l->domains && CORE_MORE; d++)
-		*ledger_cell(l, n, d) = no_cell;
 	if (leaf)
 		ledger_expect(l, n);
 }
 
 CORE_FN void ledger_rmnod(ledger_t *l, u32 n)
 {
-	l->node[n].weight = 0;
+	ledger_at(l, n)->weight = 0;
 }
 
 CORE_FN void ledger_set_weight(ledger_t *l, u32 n, u32 weight)
 {
-	l->node[n].weight = weight;
+	ledger_at(l, n)->weight = weight;
 }
 
 /* ---- step 1: what there was --------------------------------------------- */
@@ -212,53 +220,56 @@ CORE_FN void ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u64 run
 }
 
 /* A leaf, in all domains: what it was served since the last run, and what it could use. */
-CORE_FN void ledger_read(ledger_t *l, u32 n, u64 elapsed_ns)
+CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 {
-	ledger_node_t *h = &l->node[n];
+	ledger_node_t *h = ledger_at(l, n);
 	u64 served_ns = 0, runnable_ns = 0;
 	u32 d;
 
 	h->runnable = 0;
-	for (d = 0; d < l->domains && CORE_MORE; d++) {
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 		ledger_cell_t *c = ledger_cell(l, n, d);
 
 		h->runnable += c->runnable;
 		served_ns += c->served_ns;
 		runnable_ns += c->runnable_ns;
 	}
+	/* What is in service may just be charged, and is in neither. */
+	served_ns = sfq_max(served_ns, h->served_ns);
 	h->got_ns = served_ns - h->served_ns;
 	h->theta = (runnable_ns - h->runnable_ns) * LEDGER_CPU / elapsed_ns;
 	if (!h->theta)
 		h->theta = (u64)h->runnable * LEDGER_CPU; /* they woke this moment */
 	h->served_ns = served_ns;
 	h->runnable_ns = runnable_ns;
+	return 0;
 }
 
 /* The active node is listed with those of its depth; it has no children yet. */
 CORE_FN void ledger_activate(ledger_t *l, u32 n)
 {
-	ledger_node_t *h = &l->node[n];
+	ledger_node_t *h = ledger_at(l, n);
 
 	h->active = 1;
 	h->child = HSFQ_NIL;
 	h->weights = 0;
-	h->level = l->level[h->depth];
-	l->level[h->depth] = n;
+	h->level = *CORE_AT(l->level, h->depth);
+	*CORE_AT(l->level, h->depth) = n;
 	if (!h->leaf)
 		h->theta = h->got_ns = 0;
 }
 
 /* Who is active, and below whom: sums from the leaves upwards. */
-CORE_FN void ledger_gather(ledger_t *l, u64 elapsed_ns)
+CORE_STEP u32 ledger_gather(ledger_t *l CORE_STATE, u64 elapsed_ns)
 {
 	u64 capacity = (u64)l->servers * LEDGER_CPU;
 	u32 n, depth;
 
 	l->leaves = HSFQ_NIL;
-	for (depth = 0; depth <= HSFQ_DEPTH_MAX && CORE_MORE; depth++)
-		l->level[depth] = HSFQ_NIL;
-	for (n = HSFQ_ROOT; n < l->unused && CORE_MORE; n++) {
-		ledger_node_t *h = &l->node[n];
+	for (depth = CORE_ZERO; depth <= HSFQ_DEPTH_MAX && CORE_MORE; depth++)
+		*CORE_AT(l->level, depth) = HSFQ_NIL;
+	for (n = HSFQ_ROOT + CORE_ZERO; n < l->unused && CORE_MORE; n++) {
+		ledger_node_t *h = ledger_at(l, n);
 
 		h->active = 0;
 		if (!h->weight || !h->leaf)
@@ -270,9 +281,9 @@ CORE_FN void ledger_gather(ledger_t *l, u64 elapsed_ns)
 		h->next = l->leaves;
 		l->leaves = n;
 	}
-	for (depth = HSFQ_DEPTH_MAX; depth && CORE_MORE; depth--)
-		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level) {
-			ledger_node_t *h = &l->node[n], *p = &l->node[h->parent];
+	for (depth = HSFQ_DEPTH_MAX + CORE_ZERO; depth && CORE_MORE; depth--)
+		for (n = *CORE_AT(l->level, depth); n && CORE_MORE; n = ledger_at(l, n)->level) {
+			ledger_node_t *h = ledger_at(l, n), *p = ledger_at(l, h->parent);
 
 			if (!p->active)
 				ledger_activate(l, h->parent);
@@ -283,7 +294,11 @@ CORE_FN void ledger_gather(ledger_t *l, u64 elapsed_ns)
 			p->weights += h->weight;
 			p->theta += h->theta;
 			p->got_ns += h->got_ns;
+			if (!h->leaf)
+				h->served_ns += h->got_ns;
 		}
+	ledger_at(l, HSFQ_ROOT)->served_ns += ledger_at(l, HSFQ_ROOT)->got_ns;
+	return 0;
 }
 
 /* ---- step 2: what each was entitled to ---------------------------------- */
@@ -299,54 +314,58 @@ CORE_FN s64 ledger_part(u64 part, u64 all, s64 time_ns)
 }
 
 /* Divides this amount among the node's active children: after those that are full. */
-CORE_FN void ledger_divide(ledger_t *l, u32 n, u64 amount)
+CORE_STEP u32 ledger_divide(ledger_t *l CORE_STATE, u32 n, u64 amount)
 {
-	u64 taken = 0;
-	u32 count = 0, m;
+	u64 taken = CORE_ZERO;
+	u32 count = CORE_ZERO, m;
 
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
-		if (l->node[m].full)
-			taken += l->node[m].claim;
-	for (m = l->node[n].child; m && count < HSFQ_NODES && CORE_MORE; m = l->node[m].sibling) {
-		ledger_node_t *h = &l->node[m];
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling)
+		if (ledger_at(l, m)->full)
+			taken += ledger_at(l, m)->claim;
+	for (m = ledger_at(l, n)->child; m && count < HSFQ_NODES && CORE_MORE;
+	     m = ledger_at(l, m)->sibling) {
+		ledger_node_t *h = ledger_at(l, m);
 
 		h->share = h->claim;
 		if (h->full && taken > amount)
 			h->share = h->claim * amount / taken;
 		if (h->full)
 			continue;
-		l->child[count].theta = h->claim;
-		l->child[count].weight = h->weight;
+		CORE_AT(l->child, count)->theta = h->claim;
+		CORE_AT(l->child, count)->weight = h->weight;
 		count++;
 	}
 	readjust(l->child, count, taken < amount ? amount - taken : 0);
-	count = 0;
-	for (m = l->node[n].child; m && count < HSFQ_NODES && CORE_MORE; m = l->node[m].sibling)
-		if (!l->node[m].full)
-			l->node[m].share = l->child[count++].share;
+	count = CORE_ZERO;
+	for (m = ledger_at(l, n)->child; m && count < HSFQ_NODES && CORE_MORE;
+	     m = ledger_at(l, m)->sibling)
+		if (!ledger_at(l, m)->full)
+			ledger_at(l, m)->share = CORE_AT(l->child, count++)->share;
+	return 0;
 }
 
 /* What would be due to each of the node's children if it could use any amount. */
-CORE_FN void ledger_find_due(ledger_t *l, u32 n)
+CORE_STEP u32 ledger_find_due(ledger_t *l CORE_STATE, u32 n)
 {
 	u64 share = 0, weight = 1;
 	u32 m;
 
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
-		ledger_node_t *h = &l->node[m];
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
+		ledger_node_t *h = ledger_at(l, m);
 
 		if (h->share * weight > share * h->weight) {
 			share = h->share;
 			weight = h->weight;
 		}
 	}
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
-		ledger_node_t *h = &l->node[m];
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
+		ledger_node_t *h = ledger_at(l, m);
 
 		h->due = share * h->weight / weight;
-		if (l->node[n].share >= l->node[n].theta)
+		if (ledger_at(l, n)->share >= ledger_at(l, n)->theta)
 			h->due += h->theta; /* there is more than all can use */
 	}
+	return 0;
 }
 
 /*
@@ -372,14 +391,14 @@ CORE_FN void ledger_find_full(ledger_node_t *h, u64 elapsed_ns)
 
 /* What the node's children were entitled to, of what was left to them that are not full, and
  * what each of them is owed therefore: in all, nothing. */
-CORE_FN void ledger_owe(ledger_t *l, u32 n, u64 elapsed_ns)
+CORE_STEP u32 ledger_owe(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 {
 	u64 shares = 1;
 	s64 due_ns = 0;
 	u32 m;
 
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
-		ledger_node_t *h = &l->node[m];
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
+		ledger_node_t *h = ledger_at(l, m);
 
 		if (h->full && h->owed_ns < 0) /* it pays back */
 			h->owed_ns +=
@@ -392,12 +411,13 @@ CORE_FN void ledger_owe(ledger_t *l, u32 n, u64 elapsed_ns)
 		shares += h->share;
 		due_ns += h->got_ns;
 	}
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
-		ledger_node_t *h = &l->node[m];
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
+		ledger_node_t *h = ledger_at(l, m);
 		s64 most_ns;
 
 		h->usual += ((s64)(h->share << LEDGER_USUAL) - (s64)h->usual) >> LEDGER_USUAL;
 		most_ns = LEDGER_OWED_NS * (s64)(h->usual >> LEDGER_USUAL) / LEDGER_CPU;
+		most_ns += LEDGER_TURNS_NS;
 		if (!h->full)
 			h->owed_ns += ledger_part(h->share, shares, due_ns) - (s64)h->got_ns;
 		if (h->owed_ns > most_ns)
@@ -405,19 +425,20 @@ CORE_FN void ledger_owe(ledger_t *l, u32 n, u64 elapsed_ns)
 		if (h->owed_ns < -most_ns)
 			h->owed_ns = -most_ns;
 	}
+	return 0;
 }
 
 /* What the node's children are to get from now on, of what it is to get. */
-CORE_FN void ledger_plan(ledger_t *l, u32 n)
+CORE_STEP u32 ledger_plan(ledger_t *l CORE_STATE, u32 n)
 {
 	u32 m;
 
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
-		if (l->node[m].full)
-			l->node[m].claim = l->node[m].theta;
-	ledger_divide(l, n, l->node[n].want);
-	for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
-		ledger_node_t *h = &l->node[m];
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling)
+		if (ledger_at(l, m)->full)
+			ledger_at(l, m)->claim = ledger_at(l, m)->theta;
+	ledger_divide(l, n, ledger_at(l, n)->want);
+	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
+		ledger_node_t *h = ledger_at(l, m);
 		s64 want = h->share + h->owed_ns * LEDGER_CPU / LEDGER_SETTLE_NS;
 
 		if (want > (s64)h->theta)
@@ -428,35 +449,45 @@ CORE_FN void ledger_plan(ledger_t *l, u32 n)
 		h->rate = h->want * LEDGER_CPU / h->theta;
 		h->want = h->rate * h->runnable;
 	}
+	return 0;
 }
 
 /* From the root downwards, all of that. */
 CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
 {
-	ledger_node_t *root = &l->node[HSFQ_ROOT];
+	ledger_node_t *root = ledger_at(l, HSFQ_ROOT);
 	u64 capacity = (u64)l->servers * LEDGER_CPU;
 	u32 depth, n, m;
 
 	root->share = root->theta < capacity ? root->theta : capacity;
 	root->want = root->share;
-	for (depth = 0; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
-		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level) {
-			if (l->node[n].leaf)
+	for (depth = CORE_ZERO; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
+		for (n = *CORE_AT(l->level, depth); n && CORE_MORE; n = ledger_at(l, n)->level) {
+			if (ledger_at(l, n)->leaf)
 				continue;
-			for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling) {
-				l->node[m].full = 0;
-				l->node[m].claim = l->node[m].theta;
+			for (m = ledger_at(l, n)->child; m && CORE_MORE;
+			     m = ledger_at(l, m)->sibling) {
+				ledger_at(l, m)->full = 0;
+				ledger_at(l, m)->claim = ledger_at(l, m)->theta;
 			}
-			ledger_divide(l, n, l->node[n].share);
+			ledger_divide(l, n, ledger_at(l, n)->share);
 			ledger_find_due(l, n);
-			for (m = l->node[n].child; m && CORE_MORE; m = l->node[m].sibling)
-				ledger_find_full(&l->node[m], elapsed_ns);
-			ledger_divide(l, n, l->node[n].share);
+			for (m = ledger_at(l, n)->child; m && CORE_MORE;
+			     m = ledger_at(l, m)->sibling)
+				ledger_find_full(ledger_at(l, m), elapsed_ns);
+			ledger_divide(l, n, ledger_at(l, n)->share);
 			ledger_owe(l, n, elapsed_ns);
 		}
-	for (depth = 0; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
-		for (n = l->level[depth]; n && CORE_MORE; n = l->node[n].level)
-			if (!l->node[n].leaf)
+}
+
+/* And what each is to get. */
+CORE_FN void ledger_plan_all(ledger_t *l)
+{
+	u32 depth, n;
+
+	for (depth = CORE_ZERO; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
+		for (n = *CORE_AT(l->level, depth); n && CORE_MORE; n = ledger_at(l, n)->level)
+			if (!ledger_at(l, n)->leaf)
 				ledger_plan(l, n);
 }
 
@@ -468,24 +499,24 @@ CORE_FN u64 ledger_column(ledger_t *l, u32 domain, u32 full)
 	u64 sum = 0;
 	u32 n;
 
-	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next)
-		if (l->node[n].full == full)
+	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next)
+		if (ledger_at(l, n)->full == full)
 			sum += ledger_cell(l, n, domain)->share;
 	return sum;
 }
 
 /* They get no more than this together. Returns what they get. */
-CORE_FN u64 ledger_squeeze(ledger_t *l, u32 domain, u32 full, u64 most)
+CORE_STEP u64 ledger_squeeze(ledger_t *l CORE_STATE, u32 domain, u32 full, u64 most)
 {
 	u64 sum = ledger_column(l, domain, full);
 	u32 n;
 
 	if (sum <= most)
 		return sum;
-	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next) {
+	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next) {
 		ledger_cell_t *c = ledger_cell(l, n, domain);
 
-		if (l->node[n].full == full)
+		if (ledger_at(l, n)->full == full)
 			c->share = c->share * most / sum;
 	}
 	return most;
@@ -493,57 +524,60 @@ CORE_FN u64 ledger_squeeze(ledger_t *l, u32 domain, u32 full, u64 most)
 
 /* No domain gives more than it has. Those that are full come first, for the others can get
  * elsewhere what they do not get here. */
-CORE_FN void ledger_fit_columns(ledger_t *l)
+CORE_STEP u32 ledger_fit_columns(ledger_t *l CORE_STATE)
 {
 	u32 d;
 
-	for (d = 0; d < l->domains && CORE_MORE; d++) {
-		u64 most = (u64)l->of[d] * LEDGER_CPU, full = ledger_squeeze(l, d, 1, most);
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
+		u64 most = (u64)*CORE_AT(l->of, d) * LEDGER_CPU,
+		    full = ledger_squeeze(l, d, 1, most);
 
-		l->column[d] = full + ledger_squeeze(l, d, 0, most - full);
+		*CORE_AT(l->column, d) = full + ledger_squeeze(l, d, 0, most - full);
 	}
+	return 0;
 }
 
 /* Each leaf gets what it is to get, and each of its threads no more than a processor. */
-CORE_FN void ledger_fit_rows(ledger_t *l)
+CORE_STEP u32 ledger_fit_rows(ledger_t *l CORE_STATE)
 {
 	u32 n, d;
 
-	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next) {
+	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next) {
 		u64 sum = 0;
 
-		for (d = 0; d < l->domains && CORE_MORE; d++)
+		for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
 			sum += ledger_cell(l, n, d)->share;
-		for (d = 0; sum && d < l->domains && CORE_MORE; d++) {
+		for (d = CORE_ZERO; sum && d < l->domains && CORE_MORE; d++) {
 			ledger_cell_t *c = ledger_cell(l, n, d);
-			u64 share = c->share * l->node[n].want / sum;
+			u64 share = c->share * ledger_at(l, n)->want / sum;
 			u64 most = (u64)c->runnable * LEDGER_CPU;
 
 			c->share = share < most ? share : most;
 		}
 	}
+	return 0;
 }
 
-CORE_FN void ledger_fit(ledger_t *l)
+CORE_STEP u32 ledger_fit(ledger_t *l CORE_STATE)
 {
 	u32 round, n, d;
 
-	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next)
-		for (d = 0; d < l->domains && CORE_MORE; d++) {
+	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next)
+		for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 			ledger_cell_t *c = ledger_cell(l, n, d);
 
-			c->share = l->node[n].rate * c->runnable;
+			c->share = ledger_at(l, n)->rate * c->runnable;
 		}
-	for (round = 0; round < LEDGER_ROUNDS && CORE_MORE; round++) {
+	for (round = CORE_ZERO; round < LEDGER_ROUNDS && CORE_MORE; round++) {
 		ledger_fit_columns(l);
 		ledger_fit_rows(l);
 	}
 	ledger_fit_columns(l);
-	for (n = l->leaves; n && CORE_MORE; n = l->node[n].next) {
-		ledger_node_t *h = &l->node[n];
+	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next) {
+		ledger_node_t *h = ledger_at(l, n);
 
 		h->gets = 0;
-		for (d = 0; d < l->domains && CORE_MORE; d++) {
+		for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 			ledger_cell_t *c = ledger_cell(l, n, d);
 
 			h->gets += c->share;
@@ -551,6 +585,7 @@ CORE_FN void ledger_fit(ledger_t *l)
 				c->share = h->rate; /* of a thread that wakes there */
 		}
 	}
+	return 0;
 }
 
 /* All has been seen, so much time after the last run. */
@@ -560,13 +595,15 @@ CORE_FN void ledger_settle(ledger_t *l, u64 elapsed_ns)
 
 	ledger_gather(l, elapsed_ns);
 	ledger_entitle(l, elapsed_ns);
+	ledger_plan_all(l);
 	ledger_fit(l);
 	l->mover = l->leaves;
-	for (i = 0; i < LEDGER_ASLEEP && i < l->unused && CORE_MORE; i++) {
+	for (i = CORE_ZERO; i < LEDGER_ASLEEP && i < l->unused && CORE_MORE; i++) {
 		if (++l->asleep >= l->unused)
 			l->asleep = HSFQ_ROOT + 1;
 		n = l->asleep;
-		if (n < l->unused && l->node[n].weight && l->node[n].leaf && !l->node[n].active)
+		if (n < l->unused && ledger_at(l, n)->weight && ledger_at(l, n)->leaf &&
+		    !ledger_at(l, n)->active)
 			ledger_expect(l, n);
 	}
 }
@@ -579,7 +616,7 @@ CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
 {
 	u32 share = ledger_cell(l, leaf, domain)->share;
 
-	if (l->node[leaf].full)
+	if (ledger_at(l, leaf)->full)
 		share += share / LEDGER_SPARE;
 	return share ? share : 1;
 }
@@ -594,16 +631,16 @@ CORE_FN struct ledger_move ledger_move(ledger_t *l)
 	struct ledger_move none = {};
 	u32 n, d;
 
-	for (n = l->mover; n && CORE_MORE; n = l->node[n].next) {
-		ledger_node_t *h = &l->node[n];
+	for (n = l->mover; n && CORE_MORE; n = ledger_at(l, n)->next) {
+		ledger_node_t *h = ledger_at(l, n);
 		struct ledger_move move = {.leaf = n};
 		u64 least = ~0ULL, most = 0;
 
 		if (h->gets + LEDGER_CPU / LEDGER_MOVES > h->want)
 			continue;
-		for (d = 0; d < l->domains && CORE_MORE; d++) {
+		for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 			ledger_cell_t *c = ledger_cell(l, n, d);
-			u64 left = (u64)l->of[d] * LEDGER_CPU - l->column[d];
+			u64 left = (u64)*CORE_AT(l->of, d) * LEDGER_CPU - *CORE_AT(l->column, d);
 
 			if (c->runnable && c->share / c->runnable < least) {
 				least = c->share / c->runnable;
@@ -616,7 +653,7 @@ CORE_FN struct ledger_move ledger_move(ledger_t *l)
 		}
 		if (most < LEDGER_CPU / LEDGER_MOVES || move.from == move.to)
 			continue;
-		l->column[move.to] += h->rate < most ? h->rate : most;
+		*CORE_AT(l->column, move.to) += h->rate < most ? h->rate : most;
 		l->mover = h->next;
 		return move;
 	}

@@ -63,8 +63,9 @@ struct lend_thread {
 	u8 borrows; /* others wait for it, or it is not yet back from their loans */
 	u8 changed; /* it is in the list of those to settle */
 	u8 lenders_count;
-	u8 yields; /* it gives up the rest of its turn (sched.h) */
-	u8 moves;  /* it belongs in another leaf, but was in service when it was settled */
+	u8 yields;  /* it gives up the rest of its turn (sched.h) */
+	u8 moves;   /* it belongs in another leaf, but was in service when it was settled */
+	u16 domain; /* several trees: it is in that of this one (ledger.h) */
 	u32 at_home_generation;
 	struct sfq_flow at_home;              /* a guest's tags at home */
 	u64 sooner;                           /* its start tag was put back by that for loans */
@@ -157,7 +158,8 @@ CORE_FN void lend_unlink(lend_book_t *b, lend_thread_t *th)
 
 	if (!holder)
 		return;
-	if (holder->leaf == th->leaf && holder->leaf != holder->home)
+	if (holder->leaf == th->leaf && holder->leaf != holder->home &&
+	    holder->domain == th->domain)
 		th->lt.flow.start = sfq_max(th->lt.flow.start, holder->lt.flow.start);
 	l = holder->lenders;
 	if (l == th)
@@ -309,7 +311,7 @@ CORE_FN void lend_leave(hsfq_tree_t *t, lend_thread_t *th)
 	} else {
 		while (l && l->leaf != th->leaf && CORE_MORE)
 			l = l->next;
-		if (l)
+		if (l && l->domain == th->domain)
 			l->lt.flow.start =
 				sfq_max(l->lt.flow.start, th->lt.flow.start + th->sooner);
 		th->sooner = 0;
@@ -322,11 +324,12 @@ CORE_FN void lend_enter(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th, struc
 	th->leaf = p->leaf;
 	th->lt.weight = p->weight;
 	leaf_join(t, p->leaf, &th->lt);
-	if (p->host) {
+	if (p->host)
 		b->guests++;
+	if (p->host && p->host->domain == th->domain) {
 		th->lt.flow = p->host->lt.flow;
 		th->lt.generation = p->host->lt.generation;
-	} else {
+	} else if (!p->host) {
 		th->lt.flow = th->at_home;
 		th->lt.generation = th->at_home_generation;
 	}
@@ -340,7 +343,7 @@ CORE_FN void lend_move(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th, struct
 	if (waiting)
 		leaf_unwait(t, th->leaf);
 	if (runnable)
-		leaf_depart(t, th->leaf, &th->lt);
+		leaf_depart(t, th->leaf, &th->lt, now_ns);
 	lend_leave(t, th);
 	lend_enter(t, b, th, p);
 	if (runnable)

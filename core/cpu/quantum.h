@@ -99,7 +99,7 @@ CORE_FN u64 quantum_turn(hsfq_tree_t *t, u32 leaf)
 /* Of a thread that is in service from now on and no longer waits. */
 CORE_INLINE struct quantum quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
-	u64 most_ns = limit_left(t, leaf), turn_ns;
+	u64 most_ns = limit_left(CORE_BOOK(t), leaf), turn_ns;
 	struct quantum q;
 
 	if (hsfq_contended(t, leaf)) {

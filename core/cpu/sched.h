@@ -91,18 +91,42 @@ CORE_FN void sched_unwait(hsfq_tree_t *t, lend_thread_t *th)
 }
 
 /* The thread is not runnable any more; false: it was not. */
-CORE_INLINE bool sched_depart(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th)
+CORE_INLINE bool sched_depart(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th, u64 now_ns)
 {
 	sched_unwait(t, th);
 	if (!th->runnable)
 		return false;
 	th->runnable = 0;
-	leaf_depart(t, th->leaf, &th->lt);
+	leaf_depart(t, th->leaf, &th->lt, now_ns);
 	if (th->borrows)
 		lend_changed(b, th);
 	if (th->holder)
 		lend_begin(b, th);
 	return true;
+}
+
+/*
+ * Several domains: the thread, which is not in service, goes from the tree of one to that of
+ * another, where it arrives like one that woke: sched_leave, then sched_enter. In between it is
+ * in none, and the caller holds that.
+ */
+CORE_INLINE void sched_leave(hsfq_tree_t *t, lend_thread_t *th, u64 now_ns)
+{
+	if (th->lt.planned_ns) /* it was taken into service, and that is off */
+		hsfq_update(t, th->leaf, 0, th->lt.planned_ns);
+	th->lt.planned_ns = 0;
+	sched_unwait(t, th);
+	if (th->runnable)
+		leaf_depart(t, th->leaf, &th->lt, now_ns);
+	leaf_leave(t, th->leaf);
+}
+
+CORE_INLINE void sched_enter(hsfq_tree_t *t, lend_thread_t *th, u64 now_ns)
+{
+	th->at_home_generation = 0;
+	leaf_join(t, th->leaf, &th->lt);
+	if (th->runnable)
+		leaf_arrive(t, th->leaf, &th->lt, now_ns);
 }
 
 /* ---- whose service ends for one that waits ------------------------------ */
@@ -377,7 +401,7 @@ CORE_INLINE struct sched_end sched_end(hsfq_tree_t *t, lend_book_t *b, lend_thre
 	if (th->yields && then != SCHED_SLEEPS)
 		leaf_yield(t, th->leaf, &th->lt, now_ns);
 	th->yields = 0;
-	e.departed = then == SCHED_SLEEPS && sched_depart(t, b, th);
+	e.departed = then == SCHED_SLEEPS && sched_depart(t, b, th, now_ns);
 	if (then == SCHED_ASKS)
 		sched_wait(t, b, th);
 	if (then == SCHED_ASKS || (then == SCHED_SLEEPS && CORE_SEVERAL(t)))

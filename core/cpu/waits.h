@@ -48,7 +48,7 @@ CORE_FN u32 waits_bucket(u64 wait_ns)
 
 CORE_FN void waits_count(waits_t *w, u64 wait_ns)
 {
-	w->count[waits_bucket(wait_ns)]++;
+	CORE_COUNT(w->count[waits_bucket(wait_ns)]);
 }
 
 #endif

@@ -411,7 +411,7 @@ static void stop(struct thread *th)
 	if (th->state == SERVED) {
 		finish(th, 1000, true);
 	} else if (th->state == WAITING) {
-		sched_depart(&tree, &book, &th->l);
+		sched_depart(&tree, &book, &th->l, 0);
 		th->state = ASLEEP;
 	}
 }

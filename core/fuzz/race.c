@@ -132,13 +132,16 @@ static bool carry(struct domain *from, struct domain *to, u32 leaf)
 	pthread_mutex_lock(&from->lock);
 	th = leaf ? first(from, leaf) : chosen(from);
 	if (th) {
-		from->queue[th->l.leaf].runnable_ns += tick(0);
-		sched_depart(&from->tree, &from->book, &th->l);
+		u64 now = tick(0);
+
+		from->queue[th->l.leaf].runnable_ns += now;
+		sched_leave(&from->tree, &th->l, now);
 	}
 	pthread_mutex_unlock(&from->lock);
 	if (!th)
 		return false;
 	pthread_mutex_lock(&to->lock);
+	sched_enter(&to->tree, &th->l, tick(0));
 	arrive(to, th);
 	pthread_mutex_unlock(&to->lock);
 	return true;
@@ -274,8 +277,7 @@ static void make(void)
 
 		th->l.leaf = leaves[n * n % LEAVES];
 		th->l.lt.weight = 50 + n;
-		for (i = 0; i < parts; i++)
-			leaf_join(&domains[i].tree, th->l.leaf, &th->l.lt);
+		leaf_join(&d->tree, th->l.leaf, &th->l.lt);
 		arrive(d, th);
 	}
 }

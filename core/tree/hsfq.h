@@ -407,6 +407,25 @@ CORE_FN void hsfq_newcomers_first(hsfq_tree_t *t)
 	t->early = HSFQ_EARLY;
 }
 
+/* The node with this number, which is free, is one below this parent. */
+CORE_FN void hsfq_mknod_at(hsfq_tree_t *t, u32 n, u32 parent, u32 weight, u32 flags)
+{
+	hsfq_node_t *h = &t->node[n], *p = &t->node[parent];
+
+	hsfq_settle(t);
+	h->flags = HSFQ_USED | (flags & HSFQ_LEAF);
+	h->weight = weight;
+	h->parent = parent;
+	h->depth = p->depth + 1;
+	h->generation = 1;
+	h->next = HSFQ_NIL;
+	sfq_flow_init(&p->clock, &h->flow);
+	p->children++;
+	t->nodes++;
+	if (n >= t->unused)
+		t->unused = n + 1;
+}
+
 /*
  * Creates a node below an inner node; `flags` is HSFQ_LEAF or 0. Returns its
  * index, or -CORE_ENOENT (no such parent), -CORE_EINVAL (parent is a leaf),
@@ -414,7 +433,7 @@ CORE_FN void hsfq_newcomers_first(hsfq_tree_t *t)
  */
 CORE_FN int hsfq_mknod(hsfq_tree_t *t, u32 parent, u32 weight, u32 flags)
 {
-	hsfq_node_t *h, *p;
+	hsfq_node_t *p;
 	u32 n;
 
 	if (!hsfq_valid(t, parent))
@@ -430,21 +449,10 @@ CORE_FN int hsfq_mknod(hsfq_tree_t *t, u32 parent, u32 weight, u32 flags)
 	if (n)
 		t->free = t->node[n].next;
 	else if (t->unused < HSFQ_NODES)
-		n = t->unused++;
+		n = t->unused;
 	else
 		return -CORE_ENOSPC;
-
-	hsfq_settle(t);
-	h = &t->node[n];
-	h->flags = HSFQ_USED | (flags & HSFQ_LEAF);
-	h->weight = weight;
-	h->parent = parent;
-	h->depth = p->depth + 1;
-	h->generation = 1;
-	h->next = HSFQ_NIL;
-	sfq_flow_init(&p->clock, &h->flow);
-	p->children++;
-	t->nodes++;
+	hsfq_mknod_at(t, n, parent, weight, flags);
 	return n;
 }
 

@@ -50,35 +50,58 @@ CORE_FN u64 limit_left(hsfq_tree_t *t, u32 n)
 	return left < 0 ? 0 : left;
 }
 
-CORE_FN void limit_hold(hsfq_tree_t *t, u32 n, u64 now)
+CORE_FN void limit_stop(hsfq_tree_t *t, u32 n)
+{
+	hsfq_busy(t, n);
+	hsfq_deactivate(t, n);
+	t->node[n].flags |= HSFQ_HELD;
+	t->held++;
+}
+
+CORE_FN void limit_go(hsfq_tree_t *t, u32 n)
 {
 	hsfq_node_t *h = &t->node[n];
+
+	h->flags &= ~HSFQ_HELD;
+	t->held--;
+	if (h->runnable)
+		hsfq_activate(t, n);
+	if (h->waiting)
+		hsfq_ready(t, n);
+}
+
+CORE_FN void limit_hold(hsfq_tree_t *t, u32 n, u64 now)
+{
 	budget_t *b = &t->budget[n];
 
 	b->times++;
 	b->since_ns = now;
-	hsfq_busy(t, n);
-	hsfq_deactivate(t, n);
-	h->flags |= HSFQ_HELD;
-	t->held++;
+	limit_stop(t, n);
 	if (b->end_ns < t->release_ns)
 		t->release_ns = b->end_ns;
 }
 
 CORE_FN void limit_return(hsfq_tree_t *t, u32 n, u64 now)
 {
-	hsfq_node_t *h = &t->node[n];
 	budget_t *b = &t->budget[n];
 
 	if (now > b->since_ns)
 		b->held_ns += now - b->since_ns;
-	h->flags &= ~HSFQ_HELD;
-	if (!--t->held)
+	limit_go(t, n);
+	if (!t->held)
 		t->release_ns = HSFQ_NEVER;
-	if (h->runnable)
-		hsfq_activate(t, n);
-	if (h->waiting)
-		hsfq_ready(t, n);
+}
+
+/* Several domains: this is one's tree, of leaves alone. The leaf is held from now on, or is not, as
+ * it is in the book, which has the budgets. */
+CORE_FN void limit_follow(hsfq_tree_t *t, u32 leaf, bool held)
+{
+	if (!hsfq_valid(t, leaf) || held == !!(t->node[leaf].flags & HSFQ_HELD))
+		return;
+	if (held)
+		limit_stop(t, leaf);
+	else
+		limit_go(t, leaf);
 }
 
 /*

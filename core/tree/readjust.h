@@ -46,31 +46,32 @@ CORE_FN u64 readjust(readjust_t *child, u32 n, u64 capacity)
 	bool again = true;
 	u32 i;
 
-	for (i = 0; i < n && CORE_MORE; i++) {
-		child[i].full = 0;
-		weights += child[i].weight;
+	for (i = CORE_ZERO; i < n && CORE_MORE; i++) {
+		CORE_AT(child, i)->full = 0;
+		weights += CORE_AT(child, i)->weight;
 	}
 	/* Whoever is full at this λ is full at any greater one, and λ = left / weights
 	 * grows with each that is found. At least one is found a round; with θ of a
 	 * processor or more that is at most one round a processor. */
 	while (again && CORE_MORE) {
 		again = false;
-		for (i = 0; i < n && CORE_MORE; i++) {
-			if (child[i].full || child[i].theta * weights > left * child[i].weight)
+		for (i = CORE_ZERO; i < n && CORE_MORE; i++) {
+			if (CORE_AT(child, i)->full ||
+			    CORE_AT(child, i)->theta * weights > left * CORE_AT(child, i)->weight)
 				continue;
-			child[i].full = 1;
-			left -= child[i].theta;
-			weights -= child[i].weight;
+			CORE_AT(child, i)->full = 1;
+			left -= CORE_AT(child, i)->theta;
+			weights -= CORE_AT(child, i)->weight;
 			again = true;
 		}
 	}
-	for (i = 0; i < n && CORE_MORE; i++) {
-		child[i].share = child[i].theta;
-		if (child[i].full)
+	for (i = CORE_ZERO; i < n && CORE_MORE; i++) {
+		CORE_AT(child, i)->share = CORE_AT(child, i)->theta;
+		if (CORE_AT(child, i)->full)
 			continue;
-		upto += child[i].weight;
-		child[i].share = left * upto / weights - before;
-		before += child[i].share;
+		upto += CORE_AT(child, i)->weight;
+		CORE_AT(child, i)->share = left * upto / weights - before;
+		before += CORE_AT(child, i)->share;
 	}
 	return capacity - left + before;
 }

@@ -86,6 +86,58 @@ static void trace(u32 kind, struct hsfq_trace_record *r)
 		hsfq_totals.trace_lost++;
 }
 
+/*
+ * The thread goes to the tree of that CPU's domain: both locks are taken, that of the lower domain
+ * first. `waits`: only if it waits, and it waits there as well. False: it did not, or a lock is not
+ * to be had.
+ */
+static __always_inline bool go_to(struct thread __arena *th, s32 cpu, u64 now, bool waits)
+{
+	u32 from = domain_of_thread(th), to = domain_of(cpu);
+	lock_t low = lock_of(from < to ? from : to), high = lock_of(from < to ? to : from);
+	bool done = false;
+
+	if (nr_domains == 1 || from == to || !low || !high || lock_rests())
+		return false;
+	if (bpf_res_spin_lock(low))
+		return lock_failed();
+	if (bpf_res_spin_lock(high)) {
+		bpf_res_spin_unlock(low);
+		return lock_failed();
+	}
+	if (th->domain == from && (!waits || th->waiting)) {
+		sched_leave(tree_at(from), as_lend(th), now);
+		if (!hsfq_valid(tree_at(to), th->leaf)) /* it dies, and its class is gone */
+			th->leaf = th->home = ROOT_LEAF;
+		th->domain = to;
+		sched_enter(tree_at(to), as_lend(th), now);
+		if (waits) {
+			sched_wait(tree_at(to), &loans, as_lend(th));
+			th->queue = queue_for(th);
+		}
+		done = true;
+	}
+	bpf_res_spin_unlock(high);
+	bpf_res_spin_unlock(low);
+	return done;
+}
+
+__noinline int go_home(struct thread __arena *th __arg_arena, s32 cpu, u64 now)
+{
+	return go_to(th, cpu, now, false);
+}
+
+__noinline int go_waiting(struct thread __arena *th __arg_arena, s32 cpu, u64 now)
+{
+	return go_to(th, cpu, now, true);
+}
+
+/* Is the thread, which is not in service, in the tree of that CPU's domain, by now? */
+static __always_inline bool is_home(struct thread __arena *th, s32 cpu, u64 now)
+{
+	return nr_domains == 1 || th->domain == domain_of(cpu) || go_home(th, cpu, now);
+}
+
 /* ---- under the lock ---------------------------------------------------- */
 
 /* User space sees no arena. */
@@ -130,15 +182,15 @@ static void name_leaf(struct hsfq_trace_record *r, u32 leaf)
 	r->tid = r->pad = 0;
 	r->length_ns = r->start_tag = 0;
 	r->leaf = leaf;
-	r->node = tree.node[leaf].parent;
-	r->weight = tree.node[leaf].weight;
+	r->node = book.node[leaf].parent;
+	r->weight = book.node[leaf].weight;
 }
 
 /* Is the thread that arrived in it the leaf's first? */
-static bool name_first(struct hsfq_trace_record *r, u32 leaf)
+static bool name_first(struct hsfq_trace_record *r, hsfq_tree_t *t, u32 leaf)
 {
 	name_leaf(r, leaf);
-	return tree.node[leaf].runnable == 1;
+	return t->node[leaf].runnable == 1;
 }
 
 #endif

@@ -20,16 +20,16 @@ static u64 parent_id(struct cgroup *cgrp)
 	return id;
 }
 
-/* Under the lock: the two nodes of a cgroup. False: the tree has no room. */
+/* Under the book's lock: the two nodes of a cgroup. False: the tree has no room. */
 static bool make_nodes(u32 parent, u32 weight, struct cgroup_nodes *n)
 {
-	int node = hsfq_mknod(&tree, parent, weight, 0), leaf;
+	int node = hsfq_mknod(&book, parent, weight, 0), leaf;
 
 	if (node < 0)
 		return false;
-	leaf = hsfq_mknod(&tree, node, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF);
+	leaf = hsfq_mknod(&book, node, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF);
 	if (leaf < 0) {
-		hsfq_rmnod(&tree, node);
+		hsfq_rmnod(&book, node);
 		return false;
 	}
 	n->node = node;
@@ -37,17 +37,21 @@ static bool make_nodes(u32 parent, u32 weight, struct cgroup_nodes *n)
 	return true;
 }
 
-/* The leaf's dispatch queue; it is kept for the next class of this index. */
+/* The leaf's dispatch queues; they are kept for the next class of this index. */
 static int make_queue(u32 leaf)
 {
+	u32 domain;
 	int err;
 
 	if (leaf >= HSFQ_NODES || leaf_has_queue[leaf])
 		return 0;
-	err = scx_bpf_create_dsq(leaf, -1);
-	if (!err)
-		leaf_has_queue[leaf] = 1;
-	return err;
+	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++) {
+		err = scx_bpf_create_dsq(queue_of(domain, leaf), -1);
+		if (err)
+			return err;
+	}
+	leaf_has_queue[leaf] = 1;
+	return 0;
 }
 
 /* The leaf's histogram of waits; it is kept, too. Without memory for one they
@@ -86,14 +90,16 @@ static int root_init(u64 id)
 	bool made;
 	int err;
 
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return -EINVAL;
-	made = hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
-	       hsfq_mknod(&tree, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
+	made = hsfq_mknod(&book, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
+	       hsfq_mknod(&book, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
 	leaf_cgroup[ROOT_LEAF] = leaf_cgroup[KERNEL_LEAF] = id;
-	unlock_tree_irq(&flags);
+	unlock_book_irq(&flags);
 	if (!made)
 		return -EINVAL;
+	place_everywhere(ROOT_LEAF);
+	place_everywhere(KERNEL_LEAF);
 	make_waits(ROOT_LEAF);
 	make_waits(KERNEL_LEAF);
 	err = make_queue(ROOT_LEAF) ?: make_queue(KERNEL_LEAF);
@@ -116,19 +122,20 @@ s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *a
 	parent = bpf_map_lookup_elem(&cgroups, &up);
 	if (!parent)
 		return -ENOENT;
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return -EINVAL;
 	made = !parent->shared && make_nodes(parent->node, args->weight, &n);
 	if (made) {
 		leaf_cgroup[n.leaf % HSFQ_NODES] = id;
 		n.weight = args->weight;
 		if (idle)
-			idle_set(&tree, n.node, true, n.weight);
+			idle_set(&book, n.node, true, n.weight);
 		set_limit(n.node, limit.period_us, limit.quota_us, limit.burst_us, now);
 	}
-	unlock_tree_irq(&flags);
+	unlock_book_irq(&flags);
 
 	if (made) {
+		place_everywhere(n.leaf);
 		make_waits(n.leaf);
 		err = make_queue(n.leaf);
 		if (err)
@@ -151,10 +158,13 @@ void BPF_PROG(op_cgroup_exit, struct cgroup *cgrp)
 
 	if (!n)
 		return;
-	if (!n->shared && n->node != HSFQ_ROOT && lock_tree_irq(&flags)) {
-		hsfq_retire(&tree, n->leaf);
-		hsfq_retire(&tree, n->node);
-		unlock_tree_irq(&flags);
+	if (!n->shared && n->node != HSFQ_ROOT) {
+		retire_everywhere(n->leaf);
+		if (lock_book_irq(&flags)) {
+			hsfq_retire(&book, n->leaf);
+			hsfq_retire(&book, n->node);
+			unlock_book_irq(&flags);
+		}
 	}
 	bpf_map_delete_elem(&cgroups, &id);
 }
@@ -164,13 +174,18 @@ void BPF_PROG(op_cgroup_move, struct task_struct *p, struct cgroup *from, struct
 {
 	struct thread __arena *th = thread_of(p);
 	u32 leaf = leaf_for(p, to);
+	u64 now = clock_now();
+	lock_t lock;
 
-	if (!th || leaf == th->home || !lock_tree_surely())
+	if (!th || leaf == th->home)
 		return;
-	sched_depart(&tree, &loans, as_lend(th));
-	lend_move_home(&tree, &loans, as_lend(th), leaf);
+	lock = lock_thread_surely(th);
+	if (!lock)
+		return;
+	sched_depart(tree_of(th), &loans, as_lend(th), now);
+	lend_move_home(tree_of(th), &loans, as_lend(th), leaf);
 	th->waits = waits_of(leaf);
-	unlock_tree();
+	unlock_tree(lock);
 }
 
 SEC("struct_ops/op_cgroup_set_weight")
@@ -181,15 +196,15 @@ void BPF_PROG(op_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	struct hsfq_trace_record r = {};
 	unsigned long flags;
 
-	if (!n || n->shared || !lock_tree_irq(&flags))
+	if (!n || n->shared || !lock_book_irq(&flags))
 		return;
 	n->weight = weight;
-	if (!(tree.node[n->node].flags & HSFQ_IDLE))
-		hsfq_set_weight(&tree, n->node, weight);
+	if (!(book.node[n->node].flags & HSFQ_IDLE))
+		hsfq_set_weight(&book, n->node, weight);
 	r.node = n->node;
 	r.leaf = n->leaf;
-	r.weight = tree.node[n->node].weight;
-	unlock_tree_irq(&flags);
+	r.weight = book.node[n->node].weight;
+	unlock_book_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
 }
@@ -202,13 +217,13 @@ void BPF_PROG(op_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 	struct hsfq_trace_record r = {};
 	unsigned long flags;
 
-	if (!n || n->shared || !lock_tree_irq(&flags))
+	if (!n || n->shared || !lock_book_irq(&flags))
 		return;
-	idle_set(&tree, n->node, idle, n->weight);
+	idle_set(&book, n->node, idle, n->weight);
 	r.node = n->node;
 	r.leaf = n->leaf;
-	r.weight = tree.node[n->node].weight;
-	unlock_tree_irq(&flags);
+	r.weight = book.node[n->node].weight;
+	unlock_book_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
 }

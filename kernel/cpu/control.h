@@ -16,17 +16,17 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 	n = bpf_map_lookup_elem(&cgroups, &id);
 	if (!n)
 		return -ENOENT;
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return -EBUSY;
-	hsfq_settle(&tree);
-	node = &tree.node[n->node];
-	leaf = &tree.node[n->leaf];
+	hsfq_settle(&book);
+	node = &book.node[n->node];
+	leaf = &book.node[n->leaf];
 	c->served_ns = node->served_ns;
 	c->own_ns = leaf->served_ns;
 	c->start_tag = node->flow.start;
 	c->vtime = node->clock.vtime;
 	c->share_ppb = node->flags & HSFQ_RUNNABLE || n->node == HSFQ_ROOT
-			       ? hsfq_share(&tree, n->node, 1000000000)
+			       ? hsfq_share(&book, n->node, 1000000000)
 			       : 0;
 	c->node = n->node;
 	c->leaf = n->leaf;
@@ -35,11 +35,12 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 	c->threads = leaf->threads;
 	c->runnable = leaf->runnable;
 	c->misses = leaf->misses;
-	c->throttled = node->flags & HSFQ_LIMITED ? tree.budget[n->node].times : 0;
-	c->throttled_ns = node->flags & HSFQ_LIMITED ? tree.budget[n->node].held_ns : 0;
+	c->throttled = node->flags & HSFQ_LIMITED ? book.budget[n->node].times : 0;
+	c->throttled_ns = node->flags & HSFQ_LIMITED ? book.budget[n->node].held_ns : 0;
 	c->children = node->children - (n->node == HSFQ_ROOT ? 2 : 1);
-	unlock_tree_irq(&flags);
+	unlock_book_irq(&flags);
 	c->shared = n->shared;
+	add_up_class(c);
 	return 0;
 }
 
@@ -54,7 +55,7 @@ __noinline u64 counts_of(u32 leaf)
 
 static __always_inline void fill_record(struct hsfq_class_record *r, u32 leaf)
 {
-	hsfq_node_t *l = ARENA_AT(tree.node, leaf), *node = ARENA_AT(tree.node, l->parent);
+	hsfq_node_t *l = ARENA_AT(book.node, leaf), *node = ARENA_AT(book.node, l->parent);
 	u64 __arena *counts = (u64 __arena *)counts_of(leaf); /* whole words at a time */
 
 	r->cgroup_id = leaf_cgroup[leaf];
@@ -69,6 +70,7 @@ static __always_inline void fill_record(struct hsfq_class_record *r, u32 leaf)
 	r->policy = l->policy;
 	r->threads = l->threads;
 	r->runnable = l->runnable;
+	add_up_record(r);
 	CONTEXT_COPY(u64, r->waits, counts, sizeof(r->waits));
 }
 
@@ -79,9 +81,9 @@ static __noinline u32 next_leaf(struct hsfq_ctl_tree *c)
 	u32 leaf, used = HSFQ_USED | HSFQ_LEAF;
 	volatile u32 *from = &c->from;
 
-	while ((leaf = *from) < tree.unused && leaf < HSFQ_NODES && can_loop) {
+	while ((leaf = *from) < book.unused && leaf < HSFQ_NODES && can_loop) {
 		*from = leaf + 1;
-		if ((ARENA_AT(tree.node, leaf)->flags & used) == used)
+		if ((ARENA_AT(book.node, leaf)->flags & used) == used)
 			return leaf;
 	}
 	return HSFQ_NIL;
@@ -94,17 +96,17 @@ int hsfq_ctl_tree(struct hsfq_ctl_tree *c)
 	unsigned long flags;
 	u32 leaf;
 
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return -EBUSY;
-	hsfq_settle(&tree);
-	unlock_tree_irq(&flags);
+	hsfq_settle(&book);
+	unlock_book_irq(&flags);
 	c->time_ns = bpf_ktime_get_ns();
 	c->caller = th ? th->leaf : 0;
 	leaf = next_leaf(c);
 	c->count = !!leaf;
 	if (leaf)
 		fill_record(&c->record, leaf);
-	if (c->from >= tree.unused)
+	if (c->from >= book.unused)
 		c->from = 0;
 	return 0;
 }
@@ -122,10 +124,12 @@ int hsfq_ctl_policy(struct hsfq_ctl_policy *c)
 		return -ENOENT;
 	if (n->shared)
 		return -EBUSY;
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return -EBUSY;
-	err = leaf_set_policy(&tree, n->leaf, c->policy, now);
-	unlock_tree_irq(&flags);
+	err = leaf_set_policy(&book, n->leaf, c->policy, now);
+	unlock_book_irq(&flags);
+	if (nr_domains > 1 && !err)
+		err = set_policies(n->leaf, c->policy, now);
 	return err;
 }
 
@@ -145,7 +149,7 @@ static bool set_thread(struct thread __arena *th, struct hsfq_ctl_thread *c, u32
 		*err = leaf_set_class(&th->lt, c->class, c->priority);
 	if (*err || !c->set || !th->waiting)
 		return false;
-	leaf_rekey(&tree.node[th->leaf], &th->lt, now);
+	leaf_rekey(&tree_of(th)->node[th->leaf % HSFQ_NODES], &th->lt, now);
 	return true;
 }
 
@@ -171,15 +175,22 @@ int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
 	struct task_struct *p = bpf_task_from_pid(c->tid);
 	u64 now = clock_now();
 	struct thread __arena *th;
-	u32 queue, weight = c->set_weight;
+	u32 queue, domain, weight = c->set_weight;
 	unsigned long flags;
 	bool requeue;
+	lock_t lock;
 	int err = 0;
 
 	if (!p)
 		return -ESRCH;
 	th = thread_of(p);
-	if (!th || !lock_tree_irq(&flags)) {
+	domain = th ? domain_of_thread(th) : 0;
+	lock = th ? lock_tree_irq(domain, &flags) : NULL;
+	if (lock && went_elsewhere(th, domain)) {
+		unlock_irq(lock, &flags);
+		lock = NULL;
+	}
+	if (!lock) {
 		bpf_task_release(p);
 		return -ESRCH;
 	}
@@ -198,7 +209,7 @@ int hsfq_ctl_thread(struct hsfq_ctl_thread *c)
 	c->misses = th->lt.misses;
 	c->class = th->lt.class;
 	c->priority = th->lt.priority;
-	unlock_tree_irq(&flags);
+	unlock_irq(lock, &flags);
 	bpf_task_release(p);
 	if (requeue)
 		move_in_queue(queue, c->tid, c->key);

@@ -89,12 +89,12 @@ static void waits_for(struct task_struct *holder, bool shared, u64 what)
 		return;
 	mine = bpf_task_storage_get(&threads, me, NULL, 0);
 	its = bpf_task_storage_get(&threads, holder, NULL, 0);
-	if (!mine || !its || !lock_tree_irq(&flags))
+	if (!mine || !its || !lock_loans_irq(&flags))
 		return;
 	/* A thread that exits takes itself off its reference first. */
 	if (mine->th && its->th)
 		lend_link(&loans, as_lend(mine->th), as_lend(its->th), what);
-	unlock_tree_irq(&flags);
+	unlock_loans_irq(&flags);
 }
 
 /*
@@ -110,7 +110,7 @@ static void has_waited(bool woken)
 
 	if (!th || !th->holder)
 		return;
-	if (!lock_tree_irq(&flags))
+	if (!lock_loans_irq(&flags))
 		return;
 	holder = th->holder;
 	if (holder && woken)
@@ -119,7 +119,7 @@ static void has_waited(bool woken)
 		lend_hand_over(&loans, as_lend(th), holder, th->what);
 	lend_unlink(&loans, as_lend(th));
 	show_loans();
-	unlock_tree_irq(&flags);
+	unlock_loans_irq(&flags);
 }
 
 SEC("?fentry/__futex_wait")

@@ -8,36 +8,50 @@
 #ifndef QLINUX_CPU_HOTPLUG_H
 #define QLINUX_CPU_HOTPLUG_H
 
+/* Of each domain, online. */
+static volatile u32 domain_servers[DOMAINS_MAX];
+
+static void set_servers(u32 domain)
+{
+	hsfq_set_servers(tree_at(domain), domain_servers[domain % DOMAINS_MAX]);
+	tell_ledger(domain, domain_servers[domain % DOMAINS_MAX]);
+}
+
 /* Where the scheduler starts: nobody else has a CPU's state yet. */
 static void count_servers(void)
 {
 #ifndef SINGLE_CPU
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
-	u32 cpu, servers = 0;
+	u32 cpu, domain;
 
 	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
 		if (bpf_cpumask_test_cpu(cpu, online))
-			servers++;
+			domain_servers[domain_of(cpu) % DOMAINS_MAX]++;
 		else
 			cpu_of(cpu)->leaving = 1;
 	}
 	scx_bpf_put_cpumask(online);
-	hsfq_set_servers(&tree, servers);
+	for (domain = 0; domain < nr_domains && can_loop; domain++)
+		set_servers(domain);
 #endif
 }
 
 static void cpu_comes_or_goes(s32 cpu, bool leaving)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
+	u32 domain = domain_of(cpu);
 	unsigned long flags;
+	lock_t lock;
 
 	if (c->leaving == leaving)
 		return;
 	c->leaving = leaving;
-	if (!lock_tree_irq(&flags))
+	lock = lock_tree_irq(domain, &flags);
+	if (!lock)
 		return;
-	hsfq_set_servers(&tree, leaving ? tree.servers - 1 : tree.servers + 1);
-	unlock_tree_irq(&flags);
+	domain_servers[domain % DOMAINS_MAX] += leaving ? -1 : 1;
+	set_servers(domain);
+	unlock_irq(lock, &flags);
 }
 
 SEC("struct_ops/op_cpu_online")

@@ -27,8 +27,9 @@
  * Quanta that bound another class's wait (core/cpu/quantum.h) are often shorter
  * than the tick; one timer a CPU ends those.
  *
- * Locking: tree_lock guards the tree and every struct thread. No kfunc may be
- * called under it, so everything is chosen under the lock and done after it.
+ * Locking: a lock guards the tree and every struct thread in it (with many CPUs there are
+ * several: domains.h). No kfunc may be called under it, so everything is chosen under the lock
+ * and done after it.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -43,14 +44,34 @@
 #define CORE_FN     static inline __attribute__((unused))
 #define CORE_INLINE static __always_inline __attribute__((unused))
 #define CORE_COLD   static __noinline __attribute__((unused))
+#define CORE_STEP   __noinline
+#define CORE_STATE  __arg_arena
+#define CORE_AT     ARENA_AT
 #define CORE_ALONE  (nr_cpus == 1)
+static volatile u32 unknown_zero;
+#define CORE_ZERO unknown_zero
 /* The verifier would follow each value that it knows through every loop that comes after. */
 #define CORE_FORGET(number, by) asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"(by))
 #define CORE_SEVERAL(t)         (nr_cpus > 1)
 #ifdef SINGLE_CPU
-#define nr_cpus 1U
+#define nr_cpus    1U
+#define nr_domains 1U
 #else
 const volatile u32 nr_cpus = 1;
+const volatile u32 nr_domains = 1; /* domains.h */
+#define CORE_BOOK(t) (&book)
+#define CORE_RUNNABLE(t, leaf, more, now_ns)                                                       \
+	do {                                                                                       \
+		if (nr_domains > 1)                                                                \
+			((struct domain __arena *)(t))->runnable_ns[leaf] -= (more) * (now_ns);    \
+	} while (0)
+#define CORE_COUNT(n)                                                                              \
+	do {                                                                                       \
+		if (nr_domains > 1)                                                                \
+			__sync_fetch_and_add(&(n), 1);                                             \
+		else                                                                               \
+			(n)++;                                                                     \
+	} while (0)
 #endif
 #include "once.h"
 #include "intf.h"
@@ -76,6 +97,7 @@ char _license[] SEC("license") = "GPL";
 #define PF_KTHREAD  0x00200000
 
 #include "state.h"
+#include "domains.h"
 #include "room.h"
 #include "lock.h"
 #include "accounts.h"
@@ -85,13 +107,14 @@ char _license[] SEC("license") = "GPL";
 #include "service.h"
 #include "lend.h"
 #include "others.h"
+#include "ledger.h"
 
 /* ---- sched_ext callbacks ----------------------------------------------- */
 
 SEC("struct_ops/op_select_cpu")
 s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct thread __arena *th = tree.held ? thread_of(p) : NULL;
+	struct thread __arena *th = book.held ? thread_of(p) : NULL;
 	bool idle = false;
 	s32 cpu;
 
@@ -101,7 +124,7 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	/* `idle` is said of the waker's own CPU, too. */
 	if (idle && (wake_flags & SCX_WAKE_SYNC) && cpu == (s32)bpf_get_smp_processor_id() &&
 	    cpu_of(cpu)->th)
-		idle = sched_may_follow(&tree);
+		idle = sched_may_follow(tree_at(domain_of(cpu)));
 	if (idle)
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, 0);
 	return cpu;
@@ -115,7 +138,7 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 static void put_back(struct task_struct *p, struct thread __arena *th, struct dsq_place *to,
 		     u64 now)
 {
-	bool held = limit_held(&tree, th->leaf);
+	bool held = limit_held(tree_of(th), th->leaf);
 	s32 idle;
 
 	th->chosen = 1;
@@ -125,7 +148,7 @@ static void put_back(struct task_struct *p, struct thread __arena *th, struct ds
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_MIN_NS, to->enq_flags);
 		return;
 	}
-	to->dsq_id = th->queue = th->leaf;
+	to->dsq_id = th->queue = queue_for(th);
 	to->vtime = leaf_key(&th->lt);
 	dsq_insert_vtime(p, to);
 	if (nr_cpus == 1 || held || leaving())
@@ -150,9 +173,11 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	bool first, now_on, straight;
 	struct sched_contest own;
 	u64 now = clock_now();
+	hsfq_tree_t *t;
+	lock_t lock;
 	u32 leaf;
 
-	if (!th) {
+	if (!th || !is_home(th, cpu, now)) {
 		dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM_ALONE_NS, enq_flags);
 		return;
 	}
@@ -162,22 +187,24 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (th->holder)
 		lend_woken(th);
-	if (!lock_tree()) {
+	lock = lock_thread(th);
+	if (!lock) {
 		dsq_insert(p, SCX_DSQ_GLOBAL, LEAF_QUANTUM_NS, enq_flags);
 		return;
 	}
+	t = tree_of(th);
 	leaf = th->leaf;
 	woke(th, now);
-	first = sched_arrive(&tree, &loans, as_lend(th), now);
-	sched_wait(&tree, &loans, as_lend(th));
+	first = sched_arrive(t, &loans, as_lend(th), now);
+	sched_wait(t, &loans, as_lend(th));
 	ask(th, now);
-	first = trace_on && first && name_first(&r, leaf);
-	own = sched_contest(&tree, as_server(c), as_lend(th), now);
-	now_on = own.over && sched_is_next(&tree, &loans, leaf, now);
-	straight = !own.held && sched_straight(&tree, &loans, as_server(c), as_lend(th), now);
-	to.dsq_id = th->queue = leaf;
+	first = trace_on && first && name_first(&r, t, leaf);
+	own = sched_contest(t, as_server(c), as_lend(th), now);
+	now_on = own.over && sched_is_next(t, &loans, leaf, now);
+	straight = !own.held && sched_straight(t, &loans, as_server(c), as_lend(th), now);
+	to.dsq_id = th->queue = queue_for(th);
 	to.vtime = leaf_key(&th->lt);
-	unlock_tree();
+	unlock_tree(lock);
 
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
@@ -188,7 +215,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	/* It comes first: to its CPU at once, without an interrupt that would ask the tree. */
 	if (now_on && near_first(th)) {
 		sched_give_way(as_server(c));
-		hsfq_totals.preemptions++;
+		CORE_COUNT(hsfq_totals.preemptions);
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
@@ -199,7 +226,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	if (leaving())
 		return;
 	if (own.over) {
-		hsfq_totals.preemptions++;
+		CORE_COUNT(hsfq_totals.preemptions);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return;
 	}
@@ -223,17 +250,17 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 __noinline int restore_passed(s32 cpu)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
-	u32 leaf = c->passed, next;
+	u32 leaf = c->passed, next, domain = domain_of(cpu);
 	s32 idle;
 
 	while (leaf && can_loop) {
-		next = restore_leaf(leaf);
+		next = restore_leaf(domain, leaf);
 		if (next == LEAF_UNKNOWN) { /* the next ops.dispatch restores the rest */
 			if (!leaving())
 				scx_bpf_kick_cpu(cpu, 0);
 			break;
 		}
-		idle = dsq_idle_cpu(leaf);
+		idle = dsq_idle_cpu(queue_of(domain, leaf));
 		if (idle >= 0)
 			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 		leaf = next;
@@ -262,13 +289,13 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		if (reads(prev, true) && reads_on(prev, cpu, now))
 			return;
 		if (!end_quantum(&e, th, prev->se.sum_exec_runtime, now)) {
-			if (!serve_anybody() && !must_wait(prev, th))
+			if (!serve_anybody(cpu) && !must_wait(prev, th))
 				task_set_slice(prev, LEAF_QUANTUM_NS);
 			return;
 		}
 		leaf = e.leaf;
 	} else {
-		leaf = choose_next(c);
+		leaf = choose_next(c, cpu);
 	}
 	if (loans.changed && lend_due(&loans, as_lend(th), clock_now()))
 		leaf = lend_and_choose(cpu, th, clock_now());
@@ -291,7 +318,9 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		leaf = choose_but(leaf, cpu, &passed);
 	}
 	if (leaf == LEAF_UNKNOWN)
-		moved = serve_anybody();
+		moved = serve_anybody(cpu);
+	if (nr_domains > 1 && !th && !moved)
+		moved = steal(cpu);
 	if (th && !moved && !must_wait(prev, th))
 		serve_again(prev, cpu, th);
 	if (passed) {
@@ -308,6 +337,10 @@ void BPF_PROG(op_running, struct task_struct *p)
 
 	if (!th)
 		return;
+	if (nr_domains > 1 && !is_home(th, cpu, clock_now())) {
+		begin_quantum(p, cpu, th, (struct quantum){LEAF_QUANTUM_NS, true}, clock_now());
+		return;
+	}
 	if (th->chosen || cpu_of(cpu)->last != th)
 		serve(p, cpu, th);
 	else
@@ -357,7 +390,9 @@ bool BPF_PROG(op_yield, struct task_struct *from, struct task_struct *to)
 	lend_thread_t *th = cpu_of(cpu)->th;
 
 	name_arena();
-	if (!th || sched_give_up(&tree, th, nr_cpus > 1 && waits_here(th->leaf, cpu)))
+	if (!th ||
+	    sched_give_up(tree_of((struct thread __arena *)th), th,
+			  nr_cpus > 1 && waits_here(queue_for((struct thread __arena *)th), cpu)))
 		task_set_slice(from, 0);
 	return false;
 }
@@ -388,9 +423,11 @@ s32 BPF_PROG(op_init)
 	u32 i;
 	int err;
 
-	if (!make_room(&tree, sizeof(tree)) || !make_room(cpus, nr_cpus * sizeof(*cpus)))
+	if (!make_room(&book, sizeof(book)) || !make_room(cpus, nr_cpus * sizeof(*cpus)))
 		return -ENOMEM;
-	hsfq_init(&tree);
+	hsfq_init(&book);
+	if (nr_domains > 1 && !make_domains())
+		return -ENOMEM;
 	count_servers();
 	for (i = 0; use_timer && i < nr_cpus && can_loop; i++) {
 		t = bpf_map_lookup_elem(&timers, &i);
@@ -414,7 +451,7 @@ s32 BPF_PROG(op_init)
 		return -EINVAL;
 	if (use_timer && !bpf_timer_init(&t->timer, &limit_timer, CLOCK_MONOTONIC))
 		bpf_timer_set_callback(&t->timer, limit_timer_fires);
-	return 0;
+	return nr_domains > 1 ? open_ledger() : 0;
 }
 
 SEC("struct_ops/op_exit")

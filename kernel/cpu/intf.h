@@ -11,7 +11,7 @@
 #define QLINUX_CPU_INTF_H
 
 enum {
-	HSFQ_INTF_VERSION = 5,
+	HSFQ_INTF_VERSION = 6,
 	HSFQ_WAITS = 256,
 	HSFQ_REASON_LEN = 128,
 	HSFQ_MESSAGE_LEN = 1024,
@@ -37,6 +37,7 @@ struct hsfq_totals {
 	u64 shared_cgroups; /* cgroups without a node of their own: tree full or too deep */
 	u64 trace_lost;     /* trace records that found the buffer full */
 	u64 lock_failures;  /* the tree's lock was not to be had: served in order of arrival */
+	u64 moved;          /* threads that the ledger moved to another domain */
 };
 
 /* Loans of weight since load (core/cpu/lend.h). In .bss as `hsfq_lending`. */

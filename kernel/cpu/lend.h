@@ -18,11 +18,11 @@ static void lend_woken(struct thread __arena *th)
 {
 	lend_thread_t *waker = cpu_of(bpf_get_smp_processor_id())->th;
 
-	if (!waker || !lock_tree())
+	if (!waker || !lock_loans())
 		return;
 	if (th->lends && th->holder == waker)
 		lend_hand_over(&loans, th->holder, as_lend(th), th->what);
-	unlock_tree();
+	unlock_loans();
 }
 
 /* A thread waits under a better key. Where the one in service on its CPU need not go at once, the
@@ -30,15 +30,16 @@ static void lend_woken(struct thread __arena *th)
 __noinline int contest(struct thread __arena *th __arg_arena, s32 cpu, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
+	lock_t lock = lock_thread(th);
 	struct sched_contest r = {};
 
-	if (!lock_tree())
+	if (!lock)
 		return 0;
-	if (th->waiting)
-		r = sched_contest(&tree, as_server(c), as_lend(th), now);
+	if (th->waiting && domain_of(cpu) == domain_of_thread(th))
+		r = sched_contest(tree_of(th), as_server(c), as_lend(th), now);
 	if (r.sooner)
 		sched_cut(as_server(c), r.due_ns);
-	unlock_tree();
+	unlock_tree(lock);
 	if (r.over)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return 0;
@@ -75,21 +76,30 @@ struct lend_turn {
 __noinline int lend_turn(struct lend_turn *turn __arg_nonnull)
 {
 	struct thread __arena *th;
+	lock_t lock;
 
 	turn->tid = 0;
-	if (turn->done++ == REQUEUES_MAX || !lock_tree())
+	if (turn->done++ == REQUEUES_MAX || !lock_loans())
 		return false;
 	th = (struct thread __arena *)lend_next(&loans);
-	if (th) {
-		lend_settle(&tree, &loans, as_lend(th), turn->now);
-		turn->tid = th->waiting ? th->tid : 0;
-		turn->from = th->queue;
-		turn->to = th->leaf;
-		turn->key = leaf_key(&th->lt);
-	}
 	show_loans();
-	unlock_tree();
-	return th != NULL;
+	if (nr_domains > 1 || !th)
+		unlock_loans();
+	if (!th)
+		return false;
+	lock = nr_domains == 1 ? lock_of(0) : lock_thread(th);
+	if (!lock) {
+		turn->done = REQUEUES_MAX;
+		return true;
+	}
+	lend_settle(tree_of(th), &loans, as_lend(th), turn->now);
+	turn->tid = th->waiting ? th->tid : 0;
+	turn->from = th->queue;
+	turn->to = queue_for(th);
+	turn->key = leaf_key(&th->lt);
+	show_loans();
+	unlock_tree(lock);
+	return true;
 }
 
 /* Puts it where it belongs. False: it could not be, it is on its way. */
@@ -97,18 +107,20 @@ static bool put_right(struct lend_turn *turn, s32 cpu)
 {
 	struct task_struct *p = bpf_task_from_pid(turn->tid);
 	struct thread __arena *th;
+	lock_t lock;
 	bool done;
 
 	if (!p)
 		return true;
 	done = requeue(p, turn->from, turn->to, turn->key);
 	th = thread_of(p);
-	if (th && lock_tree_surely()) {
+	lock = th ? lock_thread_surely(th) : NULL;
+	if (lock) {
 		if (done)
 			th->queue = turn->to;
 		else if (th->waiting)
 			lend_changed(&loans, as_lend(th));
-		unlock_tree();
+		unlock_tree(lock);
 		if (done && task_cpu(p) != cpu)
 			contest(th, task_cpu(p), turn->now);
 	}
@@ -131,7 +143,7 @@ __noinline int lend_and_choose(s32 cpu, struct thread __arena *running __arg_are
 			break;
 	}
 	lend_settled(&loans, now);
-	return choose();
+	return choose(domain_of(cpu));
 }
 
 #endif

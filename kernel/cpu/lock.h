@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lock.h - the tree's lock, and what is done where it is not to be had
+ * lock.h - the locks of the trees, and what is done where one is not to be had
  *
  * bpf_res_spin_lock gives up after a quarter of a second, as when a host does not let the
  * virtual CPU go on that holds it. That ends no scheduler: it is tried again, and then the
@@ -22,11 +22,23 @@
 /* So soon after a failure the next is one of the same cause. */
 #define LOCK_SOON_NS 2000000000ULL
 
-#define private(name) SEC(".data." #name) __hidden __attribute__((aligned(8)))
 private
-(tree) struct bpf_res_spin_lock tree_lock;
+(tree) struct bpf_res_spin_lock tree_lock; /* of the book, and with one domain of the tree */
 private
 (plain) struct bpf_spin_lock tree_lock_plain; /* where the kernel has no other (compat.h) */
+
+typedef struct bpf_res_spin_lock *lock_t;
+
+struct domain_lock {
+	struct bpf_res_spin_lock lock;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one a domain, sized before load */
+	__type(key, u32);
+	__type(value, struct domain_lock);
+} domain_locks SEC(".maps");
 
 static volatile u64 lock_rests_until; /* 0: it did not fail lately */
 static volatile u64 lock_failed_at;   /* the last time that it did, */
@@ -66,62 +78,175 @@ static __noinline bool lock_failed(void)
 	return false;
 }
 
-static __always_inline bool lock_take_again(void)
+static __always_inline lock_t lock_of(u32 domain)
 {
-	return lock_take(&tree_lock, &tree_lock_plain) || lock_take(&tree_lock, &tree_lock_plain);
+	return nr_domains == 1 ? &tree_lock : bpf_map_lookup_elem(&domain_locks, &domain);
 }
 
-static __always_inline bool lock_tree(void)
+static __always_inline bool lock_take_again(lock_t lock)
 {
-	if (nr_cpus == 1)
-		return true;
+	return lock_take(lock, &tree_lock_plain) || lock_take(lock, &tree_lock_plain);
+}
+
+static __always_inline void unlock_tree(lock_t lock)
+{
+	if (nr_cpus > 1)
+		lock_leave(lock, &tree_lock_plain);
+}
+
+/* The lock of the domain's tree, taken; NULL: it is not to be had. */
+static __always_inline lock_t lock_tree(u32 domain)
+{
+	lock_t lock = lock_of(domain);
+
+	if (nr_cpus == 1 || !lock)
+		return lock;
 	if (lock_rests())
-		return false;
-	return lock_take_again() || lock_failed();
+		return NULL;
+	if (lock_take_again(lock))
+		return lock;
+	lock_failed();
+	return NULL;
 }
 
 /* Where what is to be done cannot be left undone: it is tried for a second. */
-static __always_inline bool lock_tree_surely(void)
+static __always_inline lock_t lock_tree_surely(u32 domain)
 {
-	return nr_cpus == 1 || lock_take_again() || lock_take_again() || lock_failed();
+	lock_t lock = lock_of(domain);
+
+	if (nr_cpus == 1 || !lock || lock_take_again(lock) || lock_take_again(lock))
+		return lock;
+	lock_failed();
+	return NULL;
 }
 
-static __always_inline void unlock_tree(void)
+/* The book's, likewise. */
+static __always_inline bool lock_book(void)
 {
-	if (nr_cpus > 1)
-		lock_leave(&tree_lock, &tree_lock_plain);
+	return nr_cpus == 1 || lock_take_again(&tree_lock) || lock_take_again(&tree_lock) ||
+	       lock_failed();
+}
+
+static __always_inline void unlock_book(void)
+{
+	unlock_tree(&tree_lock);
+}
+
+/* Is the thread in another domain than the one that was locked for it? Only the ledger takes it to
+ * one behind its back, so twice is as good as never. */
+static __always_inline bool went_elsewhere(struct thread __arena *th, u32 domain)
+{
+	return nr_domains > 1 && th->domain != domain;
+}
+
+/* The lock of the tree in which the thread is. */
+static __always_inline lock_t lock_thread(struct thread __arena *th)
+{
+	u32 domain = domain_of_thread(th);
+	lock_t lock = lock_tree(domain);
+
+	if (!lock || !went_elsewhere(th, domain))
+		return lock;
+	unlock_tree(lock);
+	domain = th->domain;
+	lock = lock_tree(domain);
+	if (!lock || !went_elsewhere(th, domain))
+		return lock;
+	unlock_tree(lock);
+	return NULL;
+}
+
+static __always_inline lock_t lock_thread_surely(struct thread __arena *th)
+{
+	u32 domain = domain_of_thread(th);
+	lock_t lock = lock_tree_surely(domain);
+
+	if (!lock || !went_elsewhere(th, domain))
+		return lock;
+	unlock_tree(lock);
+	domain = th->domain;
+	lock = lock_tree_surely(domain);
+	if (!lock || !went_elsewhere(th, domain))
+		return lock;
+	unlock_tree(lock);
+	return NULL;
 }
 
 #ifdef SINGLE_CPU
-static __always_inline bool lock_tree_irq(unsigned long *flags)
+static __always_inline lock_t lock_irq(lock_t lock, unsigned long *flags)
 {
 	name_arena();
 	bpf_local_irq_save(flags);
-	return true;
+	return lock;
 }
 
-static __always_inline void unlock_tree_irq(unsigned long *flags)
+static __always_inline void unlock_irq(lock_t lock, unsigned long *flags)
 {
 	bpf_local_irq_restore(flags);
 }
 #else
-static __always_inline bool lock_take_again_irq(unsigned long *flags)
+static __always_inline bool lock_take_again_irq(lock_t lock, unsigned long *flags)
 {
-	return lock_take_irq(&tree_lock, &tree_lock_plain, flags) ||
-	       lock_take_irq(&tree_lock, &tree_lock_plain, flags);
+	return lock_take_irq(lock, &tree_lock_plain, flags) ||
+	       lock_take_irq(lock, &tree_lock_plain, flags);
 }
 
 /* Where interrupts may be on, likewise. */
-static __always_inline bool lock_tree_irq(unsigned long *flags)
+static __always_inline lock_t lock_irq(lock_t lock, unsigned long *flags)
 {
 	name_arena();
-	return lock_take_again_irq(flags) || lock_take_again_irq(flags) || lock_failed();
+	if (!lock || lock_take_again_irq(lock, flags) || lock_take_again_irq(lock, flags))
+		return lock;
+	lock_failed();
+	return NULL;
 }
 
-static __always_inline void unlock_tree_irq(unsigned long *flags)
+static __always_inline void unlock_irq(lock_t lock, unsigned long *flags)
 {
-	lock_leave_irq(&tree_lock, &tree_lock_plain, flags);
+	lock_leave_irq(lock, &tree_lock_plain, flags);
 }
 #endif
+
+static __always_inline lock_t lock_tree_irq(u32 domain, unsigned long *flags)
+{
+	return lock_irq(lock_of(domain), flags);
+}
+
+static __always_inline bool lock_book_irq(unsigned long *flags)
+{
+	return lock_irq(&tree_lock, flags);
+}
+
+static __always_inline void unlock_book_irq(unsigned long *flags)
+{
+	unlock_irq(&tree_lock, flags);
+}
+
+/* That of all loans (loans.h). */
+#ifdef SINGLE_CPU
+#define loans_lock tree_lock
+#endif
+static __always_inline bool lock_loans(void)
+{
+	return nr_domains > 1 ? enter_loans() : !!lock_tree(0);
+}
+
+static __always_inline void unlock_loans(void)
+{
+	if (nr_domains > 1)
+		leave_loans();
+	else
+		unlock_book();
+}
+
+static __always_inline bool lock_loans_irq(unsigned long *flags)
+{
+	return lock_irq(nr_domains == 1 ? &tree_lock : &loans_lock, flags);
+}
+
+static __always_inline void unlock_loans_irq(unsigned long *flags)
+{
+	unlock_irq(nr_domains == 1 ? &tree_lock : &loans_lock, flags);
+}
 
 #endif

@@ -17,8 +17,16 @@
 
 #include "../../core/tree/heap.h"
 
-/* At an address of its own, for it is large (room.h). */
-#define tree (*(struct hsfq_tree __arena *)(ARENA_START + (1ULL << 30)))
+/* The hierarchy of classes, and with one domain (domains.h) the tree that is scheduled. At an
+ * address of its own, for it is large (room.h). */
+#define book (*(struct hsfq_tree __arena *)(ARENA_START + (1ULL << 30)))
+
+/* A domain's tree, and by leaf, for how long its threads were runnable so far, all together, less
+ * the time now for each that is. */
+struct domain {
+	struct hsfq_tree tree;
+	u64 runnable_ns[HSFQ_NODES];
+};
 
 #ifdef SINGLE_CPU
 #define ONCE      __noinline int
@@ -29,26 +37,26 @@ extern struct lend_book __arena loans;
 /* name(t, ...) of core/ is once_name(...) from here on. */
 ONCE once_heap_insert(u32 parent, u32 n)
 {
-	hsfq_heap_insert(&tree, parent, n);
+	hsfq_heap_insert(&book, parent, n);
 	return 0;
 }
 
 ONCE once_heap_remove(u32 parent, u32 n)
 {
-	hsfq_heap_remove(&tree, parent, n);
+	hsfq_heap_remove(&book, parent, n);
 	return 0;
 }
 
 ONCE once_sift(u32 s, u32 n)
 {
-	hsfq_sift(&tree, s, n);
+	hsfq_sift(&book, s, n);
 	return 0;
 }
 
 /* Nothing is planned with one server. */
 ONCE once_charge_node(u32 n, u64 length_ns)
 {
-	hsfq_charge_node(&tree, n, length_ns, 0);
+	hsfq_charge_node(&book, n, length_ns, 0);
 	return 0;
 }
 
@@ -63,85 +71,85 @@ ONCE once_charge_node(u32 n, u64 length_ns)
 #ifdef SINGLE_CPU
 ONCE once_settle(void)
 {
-	hsfq_settle_solo(&tree);
+	hsfq_settle_solo(&book);
 	return 0;
 }
 
 ONCE once_ready(u32 n)
 {
-	hsfq_ready(&tree, n);
+	hsfq_ready(&book, n);
 	return 0;
 }
 
 ONCE once_busy(u32 n)
 {
-	hsfq_busy(&tree, n);
+	hsfq_busy(&book, n);
 	return 0;
 }
 
 ONCE once_activate(u32 n)
 {
-	hsfq_activate(&tree, n);
+	hsfq_activate(&book, n);
 	return 0;
 }
 
 ONCE once_deactivate(u32 n)
 {
-	hsfq_deactivate(&tree, n);
+	hsfq_deactivate(&book, n);
 	return 0;
 }
 
 ONCE once_schedule(void)
 {
-	return hsfq_schedule(&tree);
+	return hsfq_schedule(&book);
 }
 
 ONCE once_update(u32 leaf, u64 length_ns)
 {
-	hsfq_update(&tree, leaf, length_ns, 0);
+	hsfq_update(&book, leaf, length_ns, 0);
 	return 0;
 }
 
 ONCE once_contended(u32 leaf)
 {
-	return hsfq_contended(&tree, leaf);
+	return hsfq_contended(&book, leaf);
 }
 
 ONCE once_precedes(u32 waiting, u32 running, u64 ran_ns, u64 planned_ns)
 {
-	return hsfq_precedes(&tree, waiting, running, ran_ns, planned_ns);
+	return hsfq_precedes(&book, waiting, running, ran_ns, planned_ns);
 }
 
 ONCE once_mknod(u32 parent, u32 weight, u32 flags)
 {
-	return hsfq_mknod(&tree, parent, weight, flags);
+	return hsfq_mknod(&book, parent, weight, flags);
 }
 
 ONCE once_rmnod(u32 n)
 {
-	return hsfq_rmnod(&tree, n);
+	return hsfq_rmnod(&book, n);
 }
 
 ONCE once_sweep(u32 n)
 {
-	hsfq_sweep(&tree, n);
+	hsfq_sweep(&book, n);
 	return 0;
 }
 
 ONCE once_retire(u32 n)
 {
-	hsfq_retire(&tree, n);
+	hsfq_retire(&book, n);
 	return 0;
 }
 
 ONCE once_set_weight(u32 n, u32 weight)
 {
-	return hsfq_set_weight(&tree, n, weight);
+	return hsfq_set_weight(&book, n, weight);
 }
 
 ONCE_LONG once_share(u32 leaf, u64 period_ns)
 {
-	return hsfq_share(&tree, leaf, period_ns);
+	return hsfq_share(&book, leaf, period_ns);
 }
 
 #define hsfq_settle(t)                   ((t)->solo ? once_settle() : 0)
@@ -167,22 +175,22 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #ifdef SINGLE_CPU
 ONCE once_held_path(u32 n)
 {
-	return limit_held_path(&tree, n);
+	return limit_held_path(&book, n);
 }
 
 ONCE_LONG once_limit_left(u32 n)
 {
-	return limit_left(&tree, n);
+	return limit_left(&book, n);
 }
 
 ONCE once_limit_charge(u32 n, u64 length_ns, u64 now)
 {
-	return limit_charge(&tree, n, length_ns, now);
+	return limit_charge(&book, n, length_ns, now);
 }
 
 ONCE once_limit_release(u32 n, u64 now)
 {
-	return limit_release(&tree, n, now);
+	return limit_release(&book, n, now);
 }
 
 #define limit_held(t, n)           ((t)->held && once_held_path(n))
@@ -197,35 +205,36 @@ ONCE once_limit_release(u32 n, u64 now)
 #ifdef SINGLE_CPU
 ONCE once_leaf_arrive(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
-	leaf_arrive(&tree, leaf, th, now);
+	leaf_arrive(&book, leaf, th, now);
 	return 0;
 }
 
 ONCE once_leaf_depart(u32 leaf, leaf_thread_t *th __arg_arena)
 {
-	leaf_depart(&tree, leaf, th);
+	leaf_depart(&book, leaf, th, 0);
 	return 0;
 }
 
 ONCE once_leaf_charge(u32 leaf, leaf_thread_t *th __arg_arena, u64 length_ns, u64 now)
 {
-	return leaf_charge(&tree, leaf, th, length_ns, now);
+	return leaf_charge(&book, leaf, th, length_ns, now);
 }
 
 ONCE once_leaf_yield(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
-	leaf_yield(&tree, leaf, th, now);
+	leaf_yield(&book, leaf, th, now);
 	return 0;
 }
 
 #define leaf_yield(t, leaf, th, now)          once_leaf_yield(leaf, th, now)
 #define leaf_arrive(t, leaf, th, now)         once_leaf_arrive(leaf, th, now)
-#define leaf_depart(t, leaf, th)              once_leaf_depart(leaf, th)
+#define leaf_depart(t, leaf, th, now)         once_leaf_depart(leaf, th)
 #define leaf_charge(t, leaf, th, length, now) ((u32)once_leaf_charge(leaf, th, length, now))
 #endif
 
 #include "../../core/cpu/quantum.h"
 #include "../../core/cpu/lend.h"
+#include "loans.h"
 #include "../../core/cpu/rescue.h"
 #include "../../core/cpu/waits.h"
 
@@ -244,31 +253,31 @@ static __always_inline struct quantum quantum_unpack(u64 packed)
 ONCE_LONG once_quantum_of(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
 	barrier_var(now); /* what is not used is not passed, which the verifier does not like */
-	return quantum_pack(quantum_of(&tree, leaf, th, now));
+	return quantum_pack(quantum_of(&book, leaf, th, now));
 }
 
 ONCE_LONG once_quantum_cut(lend_thread_t *waiting __arg_arena, lend_thread_t *th __arg_arena,
 			   u64 ran_ns, u64 now, bool eager)
 {
-	return quantum_pack(quantum_cut(&tree, waiting->leaf, &waiting->lt, th->leaf, &th->lt,
+	return quantum_pack(quantum_cut(&book, waiting->leaf, &waiting->lt, th->leaf, &th->lt,
 					ran_ns, now, eager));
 }
 
 ONCE once_lend_settle(lend_thread_t *th __arg_arena, u64 now)
 {
-	lend_settle(&tree, &loans, th, now);
+	lend_settle(&book, &loans, th, now);
 	return 0;
 }
 
 ONCE once_lend_served(lend_thread_t *th __arg_arena)
 {
-	lend_served(&tree, th);
+	lend_served(&book, th);
 	return 0;
 }
 
 ONCE once_lend_exit(lend_thread_t *th __arg_arena)
 {
-	lend_exit(&tree, &loans, th);
+	lend_exit(&book, &loans, th);
 	return 0;
 }
 

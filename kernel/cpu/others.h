@@ -12,16 +12,18 @@
 /* So many other CPUs at most are looked at for some that the thread may be served on. */
 #define OTHERS_MAX 64
 
-/* The next CPU, the first after the last. */
+/* The next CPU of the domain, the first after the last. */
 static u32 after(u32 cpu)
 {
+	if (nr_domains > 1)
+		return cpu_after[cpu % CPUS_MAX];
 	return cpu + 1 < nr_cpus ? cpu + 1 : 0;
 }
 
 /* Its quantum is to end, as the tree's rules have it. */
 static void end_on(u32 cpu)
 {
-	hsfq_totals.preemptions++;
+	CORE_COUNT(hsfq_totals.preemptions);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -29,28 +31,28 @@ static void end_on(u32 cpu)
  * it come first? */
 static bool first_of_leaf(struct thread __arena *th)
 {
-	return !dsq_first_before(th->leaf, leaf_key(&th->lt));
+	return !dsq_first_before(queue_for(th), leaf_key(&th->lt));
 }
 
 /* Of a thread that is in no queue: is no thread of its leaf so far before it that this CPU,
  * where it was served last, would not prefer it? */
 static bool near_first(struct thread __arena *th)
 {
-	u64 near = nr_cpus > 1 ? leaf_near(&tree.node[th->leaf % HSFQ_NODES]) : 0;
+	u64 near = nr_cpus > 1 ? leaf_near(&tree_of(th)->node[th->leaf % HSFQ_NODES]) : 0;
 
-	return !dsq_first_before(th->leaf, leaf_key(&th->lt) - near);
+	return !dsq_first_before(queue_for(th), leaf_key(&th->lt) - near);
 }
 
 /* Of so many threads of a leaf this CPU looks for one that it has served last. */
 #define NEAR_MOST 8
 
 /* Does a thread wait in the leaf that was served here last, or so many that one may well be? */
-__noinline int waits_here(u32 leaf, s32 cpu)
+__noinline int waits_here(u32 queue, s32 cpu)
 {
 	struct task_struct *p;
 	u32 n = 0;
 
-	bpf_for_each (scx_dsq, p, leaf, 0) {
+	bpf_for_each (scx_dsq, p, queue, 0) {
 		if (task_cpu(p) == cpu || ++n == NEAR_MOST)
 			return true;
 	}
@@ -59,14 +61,14 @@ __noinline int waits_here(u32 leaf, s32 cpu)
 
 /* Takes the leaf's first thread that was served here last, if its key is not greater than
  * the first one's by more than this. */
-__noinline int take_near(u32 leaf, s32 cpu, u64 near)
+__noinline int take_near(u32 queue, s32 cpu, u64 near)
 {
 	struct task_struct *p;
 	bool moved = false;
 	u64 first = 0;
 	u32 n = 0;
 
-	bpf_for_each (scx_dsq, p, leaf, 0) {
+	bpf_for_each (scx_dsq, p, queue, 0) {
 		if (!n)
 			first = p->scx.dsq_vtime;
 		if (n++ == NEAR_MOST || p->scx.dsq_vtime - first > near)
@@ -83,13 +85,14 @@ __noinline int take_near(u32 leaf, s32 cpu, u64 near)
  * it. False: there is none for this CPU. */
 static bool take(u32 leaf, s32 cpu)
 {
+	u32 domain = domain_of(cpu), queue = queue_of(domain, leaf);
 	u64 near = 0;
 
 	if (nr_cpus > 1 && !sched_gives_way(as_server(cpu_of(cpu))))
-		near = leaf_near(&tree.node[leaf % HSFQ_NODES]);
+		near = leaf_near(&tree_at(domain)->node[leaf % HSFQ_NODES]);
 
-	return (near && !dsq_first_on(leaf, cpu) && take_near(leaf, cpu, near)) ||
-	       dsq_move_to_local(leaf);
+	return (near && !dsq_first_on(queue, cpu) && take_near(queue, cpu, near)) ||
+	       dsq_move_to_local(queue);
 }
 
 /*
@@ -98,12 +101,12 @@ static bool take(u32 leaf, s32 cpu)
  */
 __noinline int outranks(struct thread __arena *th __arg_arena, u32 chosen, u32 other, u64 now)
 {
-	return sched_outranks(&tree, as_server(cpu_of(other)), as_lend(th), chosen, now);
+	return sched_outranks(tree_of(th), as_server(cpu_of(other)), as_lend(th), chosen, now);
 }
 
 __noinline int ends(struct thread __arena *th __arg_arena, u32 other, u64 now)
 {
-	return sched_ends_elsewhere(&tree, as_server(cpu_of(other)), as_lend(th), now);
+	return sched_ends_elsewhere(tree_of(th), as_server(cpu_of(other)), as_lend(th), now);
 }
 
 /* This CPU has chosen another leaf than that of its thread, whose quantum is over. Does that
@@ -114,10 +117,12 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 
 	if (sched_gives_way(as_server(cpu_of(cpu))))
 		return false;
-	if (sched_goes_on(&tree, as_lend(th), chosen) && first_of_leaf(th))
+	if (sched_goes_on(tree_of(th), as_lend(th), chosen) && first_of_leaf(th))
 		return true;
 	for (i = 1; i < nr_cpus && i <= SCHED_OTHERS && can_loop; i++) {
 		other = after(other);
+		if (nr_domains > 1 && other == cpu)
+			break;
 		if (!outranks(th, chosen, other, now))
 			continue;
 		end_on(other);
@@ -132,11 +137,13 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
  */
 static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
 {
-	u64 peace = sched_peace(&tree, as_lend(th));
+	u64 peace = sched_peace(tree_of(th), as_lend(th));
 	u32 i, other = cpu, left = SCHED_OTHERS;
 
 	for (i = 1; i < nr_cpus && i < OTHERS_MAX && left && can_loop; i++) {
 		other = after(other);
+		if (nr_domains > 1 && other == cpu)
+			break;
 		if (!bpf_cpumask_test_cpu(other, p->cpus_ptr))
 			continue;
 		left--;

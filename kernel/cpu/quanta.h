@@ -15,7 +15,7 @@ static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	if (!at)
 		return 0;
 	if (at == now) {
-		hsfq_totals.timer_ends++;
+		CORE_COUNT(hsfq_totals.timer_ends);
 		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
 	} else {
 		c->armed = at;
@@ -76,12 +76,13 @@ static void resume_quantum(struct task_struct *p, s32 cpu, struct thread __arena
 	u64 now = clock_now(), left = sched_left(as_server(c), now);
 	struct hsfq_trace_record r;
 	bool first = false;
+	lock_t lock = lock_thread(th);
 
-	if (lock_tree()) {
-		first = sched_resume(&tree, &loans, as_lend(th), left, now);
+	if (lock) {
+		first = sched_resume(tree_of(th), &loans, as_lend(th), left, now);
 		th->woke_ns = 0;
-		first = trace_on && first && name_first(&r, th->leaf);
-		unlock_tree();
+		first = trace_on && first && name_first(&r, tree_of(th), th->leaf);
+		unlock_tree(lock);
 	}
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);

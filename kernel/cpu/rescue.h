@@ -68,7 +68,7 @@ static bool must_wait(struct task_struct *p, struct thread __arena *th)
 	u32 quanta = th->inside;
 	bool dying, wait;
 
-	if (!tree.held || !limit_held(&tree, th->leaf))
+	if (!book.held || !limit_held(tree_of(th), th->leaf))
 		return false;
 	dying = dies(p);
 	some_die |= dying;
@@ -88,9 +88,9 @@ __noinline int serves_now(u64 waited_ns, bool held, bool dying, bool within, boo
 	return now;
 }
 
-static void rescue_leaf(u32 leaf, u64 now)
+static void rescue_leaf(u32 domain, u32 leaf, u64 now)
 {
-	bool held = limit_held(&tree, leaf);
+	bool held = limit_held(tree_at(domain), leaf);
 	struct thread __arena *th;
 	struct task_struct *p;
 	u64 since;
@@ -98,7 +98,7 @@ static void rescue_leaf(u32 leaf, u64 now)
 	rescue_left = RESCUE_INSIDE_LEAF;
 	/* 6.12 takes a timer's function to be as sleepable as op_init, which sets it. */
 	bpf_rcu_read_lock();
-	bpf_for_each (scx_dsq, p, leaf, 0) {
+	bpf_for_each (scx_dsq, p, queue_of(domain, leaf), 0) {
 		th = thread_of(p);
 		since = th ? th->hungry_ns : 0;
 		if (!since || now < since)
@@ -108,22 +108,33 @@ static void rescue_leaf(u32 leaf, u64 now)
 			continue;
 		dsq_move_set_slice(THIS_ITER, QUANTUM_MIN_NS);
 		if (dsq_move(THIS_ITER, p, SCX_DSQ_LOCAL_ON | task_cpu(p), SCX_ENQ_PREEMPT))
-			hsfq_totals.rescued++;
+			CORE_COUNT(hsfq_totals.rescued);
 	}
 	bpf_rcu_read_unlock();
 }
 
-__noinline int rescue(u64 now)
+__noinline int rescue_in(u32 domain, u64 now)
 {
+	hsfq_tree_t *t;
 	u32 leaf;
 
-	some_die = false;
-	for (rescue_next = tree.unused; (leaf = rescue_next) > HSFQ_ROOT && can_loop;) {
+	barrier_var(domain);
+	t = tree_at(domain);
+	for (rescue_next = t->unused; (leaf = rescue_next) > HSFQ_ROOT && can_loop;) {
 		rescue_next = leaf - 1;
-		if (leaf < HSFQ_NODES && tree.node[leaf].waiting)
-			rescue_leaf(leaf, now);
+		if (leaf < HSFQ_NODES && t->node[leaf].waiting)
+			rescue_leaf(domain, leaf, now);
 	}
 	return 0;
+}
+
+static void rescue(u64 now)
+{
+	u32 domain;
+
+	some_die = false;
+	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++)
+		rescue_in(domain, now);
 }
 
 static int rescue_fires(void *map, u32 *key, struct quantum_timer *t)

@@ -21,26 +21,30 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	struct hsfq_trace_record r;
 	struct sched_begin b;
 	u64 now = clock_now();
+	hsfq_tree_t *t;
+	lock_t lock;
 	bool first;
 	u32 leaf;
 
-	if (!lock_tree()) {
+	lock = lock_thread(th);
+	if (!lock) {
 		begin_quantum(p, cpu, th, (struct quantum){LEAF_QUANTUM_NS, true}, now);
 		return false;
 	}
+	t = tree_of(th);
 	leaf = th->leaf;
 	woke(th, now);
-	b = sched_begin(&tree, &loans, as_server(c), as_lend(th), now);
+	b = sched_begin(t, &loans, as_server(c), as_lend(th), now);
 	count_wait(th, now);
 	th->hungry_ns = 0;
 	th->chosen = 0;
-	if (th->inside && !limit_held(&tree, leaf))
+	if (th->inside && !limit_held(t, leaf))
 		th->inside = 0;
-	first = trace_on && b.late && name_first(&r, leaf);
-	unlock_tree();
+	first = trace_on && b.late && name_first(&r, t, leaf);
+	unlock_tree(lock);
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
-	if (b.straight && (b.second || dsq_first_before(leaf, leaf_key(&th->lt))))
+	if (b.straight && (b.second || dsq_first_before(queue_for(th), leaf_key(&th->lt))))
 		b.quantum = (struct quantum){0, true};
 	begin_quantum(p, cpu, th, b.quantum, now);
 	return true;
@@ -65,39 +69,48 @@ struct ended {
 static __always_inline bool end_of_service(struct ended *e, struct thread __arena *th, u64 exec,
 					   u64 now, enum sched_then then)
 {
+	lock_t lock = lock_thread(th);
 	struct sched_end end;
+	hsfq_tree_t *t;
 	u64 ran;
 	u32 leaf;
 
-	if (!lock_tree())
+	if (!lock)
 		return false;
 	/* Served since the tree could not be asked: it has yet to be queued. */
 	if (then == SCHED_ASKS && !th->runnable) {
-		unlock_tree();
+		unlock_tree(lock);
 		return false;
 	}
+	t = tree_of(th);
 	leaf = th->leaf;
 	ran = exec - th->charged;
 	if (trace_on) {
-		hsfq_settle(&tree);
+		hsfq_settle(t);
 		name_leaf(&e->quantum, leaf);
 		e->quantum.length_ns = ran;
-		e->quantum.start_tag = tree.node[leaf].flow.start;
+		e->quantum.start_tag = t->node[leaf].flow.start;
 		name_leaf(&e->sleep, leaf);
 	}
 	th->charged = exec;
 	th->served_ns += ran;
-	end = sched_end(&tree, &loans, as_lend(th), ran, now, then);
-	hsfq_totals.quanta += end.charged;
+	end = sched_end(t, &loans, as_lend(th), ran, now, then);
+	if (end.charged)
+		CORE_COUNT(hsfq_totals.quanta);
 	e->leaf = end.next;
 	e->times = end.held;
 	if (end.held)
 		e->timer = limit_timer_late();
 	if (trace_on)
-		e->last = end.departed && !tree.node[leaf].runnable;
+		e->last = end.departed && !t->node[leaf].runnable;
 	if (then == SCHED_ASKS)
 		ask(th, now);
-	unlock_tree();
+	unlock_tree(lock);
+	if (nr_domains > 1 && book.limited && end.charged) {
+		e->times = charge_book(leaf, ran, now);
+		e->timer = e->times >> 16;
+		e->times &= 0xffff;
+	}
 	return true;
 }
 
@@ -117,25 +130,29 @@ __noinline int end_quantum(struct ended *e __arg_nonnull, struct thread __arena 
 }
 
 /* The leaf that comes first, HSFQ_NIL: none, LEAF_UNKNOWN: the tree cannot be asked. */
-__noinline int choose(void)
+__noinline int choose(u32 domain)
 {
+	lock_t lock;
 	u32 leaf;
 
-	if (!lock_tree())
+	barrier_var(domain); /* what is not used is not passed, which the verifier does not like */
+	lock = lock_tree(domain);
+
+	if (!lock)
 		return LEAF_UNKNOWN;
-	leaf = sched_choose(&tree);
-	unlock_tree();
+	leaf = sched_choose(tree_at(domain));
+	unlock_tree(lock);
 	return leaf;
 }
 
 /* Likewise, where the thread in service here has gone to sleep, and what comes next was noted. */
-static __always_inline u32 choose_next(struct cpu_state __arena *c)
+static __always_inline u32 choose_next(struct cpu_state __arena *c, s32 cpu)
 {
 	u32 leaf = HSFQ_NIL;
 
 	if (nr_cpus > 1 && c->next)
 		leaf = sched_noted(as_server(c), clock_now());
-	return leaf ?: choose();
+	return leaf ?: choose(domain_of(cpu));
 }
 
 /*
@@ -143,12 +160,12 @@ static __always_inline u32 choose_next(struct cpu_state __arena *c)
  * are being put there or taken from there. Or one is that may be served here, but the kernel moves
  * nobody whose own CPU is still in the switch away from it.
  */
-__noinline int comes_soon(u32 leaf, s32 cpu)
+__noinline int comes_soon(u32 queue, s32 cpu)
 {
 	struct task_struct *p;
 	bool none = true;
 
-	bpf_for_each (scx_dsq, p, leaf, 0) {
+	bpf_for_each (scx_dsq, p, queue, 0) {
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			return true;
 		none = false;
@@ -159,39 +176,75 @@ __noinline int comes_soon(u32 leaf, s32 cpu)
 /* This CPU cannot serve the leaf, which joins those it has passed over. Likewise. */
 __noinline int choose_but(u32 leaf, s32 cpu, u32 *passed __arg_nonnull)
 {
-	bool soon = comes_soon(leaf, cpu);
+	u32 domain = domain_of(cpu);
+	bool soon = comes_soon(queue_of(domain, leaf), cpu);
+	lock_t lock = lock_tree(domain);
 
-	if (!lock_tree())
+	if (!lock)
 		return LEAF_UNKNOWN;
-	hsfq_totals.passed_over++;
-	leaf = sched_choose_but(&tree, leaf, soon, passed);
-	unlock_tree();
+	CORE_COUNT(hsfq_totals.passed_over);
+	leaf = sched_choose_but(tree_at(domain), leaf, soon, passed);
+	unlock_tree(lock);
 	return leaf;
 }
 
 /* The first of the leaves passed over may be chosen again. Returns the next of them. */
-__noinline int restore_leaf(u32 leaf)
+__noinline int restore_leaf(u32 domain, u32 leaf)
 {
+	lock_t lock;
 	u32 next;
 
-	if (!lock_tree())
+	barrier_var(domain);
+	lock = lock_tree(domain);
+	if (!lock)
 		return LEAF_UNKNOWN;
-	next = sched_restore(&tree, leaf);
-	unlock_tree();
+	next = sched_restore(tree_at(domain), leaf);
+	unlock_tree(lock);
 	return next;
 }
 
-/* The tree cannot be asked: a leaf that has a thread for this CPU, each in turn. */
-__noinline int serve_anybody(void)
+/* A leaf of the domain that has a thread for this CPU, each in turn, and so many at most. */
+__noinline int serve_any_of(u32 domain, u32 left)
 {
-	u32 left = tree.unused, leaf;
+	hsfq_tree_t *t;
+	u32 leaf;
 
+	barrier_var(domain);
+	t = tree_at(domain);
 	for (; left && can_loop; left--) {
 		leaf = anybody_next++;
-		if (leaf >= tree.unused)
+		if (leaf >= t->unused)
 			anybody_next = leaf = ROOT_LEAF;
-		if (leaf < HSFQ_NODES && tree.node[leaf].waiting &&
-		    (tree.node[leaf].flags & HSFQ_LEAF) && dsq_move_to_local(leaf))
+		if (leaf < HSFQ_NODES && t->node[leaf].waiting &&
+		    (t->node[leaf].flags & HSFQ_LEAF) && dsq_move_to_local(queue_of(domain, leaf)))
+			return true;
+	}
+	return false;
+}
+
+/* The tree cannot be asked: any leaf. */
+static bool serve_anybody(s32 cpu)
+{
+	return serve_any_of(domain_of(cpu), book.unused);
+}
+
+/* Several domains: nobody waits in that of this CPU. One of another is served here, of the leaf
+ * that comes first there if that is possible. */
+__noinline int steal(s32 cpu)
+{
+	u32 i, leaf, domain;
+
+	barrier_var(cpu);
+	domain = domain_of(cpu);
+	for (i = 1; i < nr_domains && can_loop; i++) {
+		domain = domain + 1 < nr_domains ? domain + 1 : 0;
+		if (!tree_at(domain)->node[HSFQ_ROOT].waiting)
+			continue;
+		leaf = choose(domain);
+		if (!leaf)
+			continue;
+		if ((leaf != LEAF_UNKNOWN && dsq_move_to_local(queue_of(domain, leaf))) ||
+		    serve_any_of(domain, book.unused))
 			return true;
 	}
 	return false;

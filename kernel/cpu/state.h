@@ -14,6 +14,8 @@ const volatile bool lending_on = false; /* for user space: who waits for whom is
 /* For tests: the tree's lock is not to be had once in so many nanoseconds, 0: never. */
 const volatile u64 fail_lock_ns = 0;
 const volatile u32 intf_version = HSFQ_INTF_VERSION;
+const volatile u8 cpu_domain[CPUS_MAX]; /* of each CPU (domains.h) */
+const volatile u16 cpu_after[CPUS_MAX]; /* the next CPU of its domain, the first after the last */
 
 struct hsfq_end hsfq_end;
 struct hsfq_totals hsfq_totals;
@@ -42,7 +44,7 @@ struct thread {
 	u64 hungry_ns;               /* waits for service since then, 0: does not */
 	u64 woke_ns;                 /* became runnable then and was not served since, 0: it was */
 	struct waits __arena *waits; /* of its leaf */
-	u32 queue;                   /* the leaf in whose queue it waits */
+	u32 queue;                   /* the queue in which it waits */
 	s32 tid;
 	u32 inside; /* quanta inside a system call while its class is held */
 	u32 pad;

@@ -9,11 +9,11 @@ static void thread_free(struct thread __arena *th)
 {
 	unsigned long flags;
 
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return; /* one struct thread is lost, nothing else */
 	th->next_free = free_threads;
 	free_threads = th;
-	unlock_tree_irq(&flags);
+	unlock_book_irq(&flags);
 }
 
 static struct thread __arena *thread_take(void)
@@ -21,12 +21,12 @@ static struct thread __arena *thread_take(void)
 	struct thread __arena *th;
 	unsigned long flags;
 
-	if (!lock_tree_irq(&flags))
+	if (!lock_book_irq(&flags))
 		return NULL;
 	th = free_threads;
 	if (th)
 		free_threads = th->next_free;
-	unlock_tree_irq(&flags);
+	unlock_book_irq(&flags);
 	return th;
 }
 
@@ -65,6 +65,8 @@ s32 BPF_PROG(op_init_task, struct task_struct *p, struct scx_init_task_args *arg
 	struct thread empty = {};
 	unsigned long flags;
 	u32 leaf = leaf_for(p, args->cgroup), weight = p->scx.weight ?: SFQ_WEIGHT_DEFAULT;
+	u32 domain = domain_of(task_cpu(p));
+	lock_t lock;
 
 	ref = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!ref)
@@ -78,10 +80,14 @@ s32 BPF_PROG(op_init_task, struct task_struct *p, struct scx_init_task_args *arg
 	th->task = (u64)p;
 	th->charged = p->se.sum_exec_runtime;
 	ref->th = th;
-	if (!lock_tree_irq(&flags))
+	lock = lock_tree_irq(domain, &flags);
+	if (!lock)
 		return -EINVAL;
-	lend_join(&tree, as_lend(th), leaf, weight);
-	unlock_tree_irq(&flags);
+	if (nr_domains > 1 && !hsfq_valid(tree_at(domain), leaf))
+		leaf = ROOT_LEAF;
+	th->domain = domain;
+	lend_join(tree_at(domain), as_lend(th), leaf, weight);
+	unlock_irq(lock, &flags);
 	return 0;
 }
 
@@ -102,13 +108,19 @@ void BPF_PROG(op_disable, struct task_struct *p)
 {
 	struct thread __arena *th = thread_of(p);
 	struct hsfq_trace_record r = {};
+	u64 now = clock_now();
+	lock_t lock;
 	bool last;
 
-	if (!th || !lock_tree_surely())
+	if (!th)
+		return;
+	lock = lock_thread_surely(th);
+	if (!lock)
 		return;
 	name_leaf(&r, th->leaf);
-	last = sched_depart(&tree, &loans, as_lend(th)) && trace_on && !tree.node[r.leaf].runnable;
-	unlock_tree();
+	last = sched_depart(tree_of(th), &loans, as_lend(th), now) && trace_on &&
+	       !tree_of(th)->node[r.leaf].runnable;
+	unlock_tree(lock);
 	if (last)
 		trace(HSFQ_TRACE_SLEEP, &r);
 }
@@ -118,31 +130,46 @@ void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *ar
 {
 	struct task_ref *ref = bpf_task_storage_get(&threads, p, NULL, 0);
 	struct thread __arena *th = ref ? ref->th : NULL;
+	u64 now = clock_now();
+	lock_t lock;
 
 	if (!th)
 		return;
 	ref->th = NULL;
 	th->task = 0; /* nobody's guess any more */
 	th->tid = 0;
-	if (!lock_tree_surely())
+	lock = lock_thread_surely(th);
+	if (!lock)
 		return;
-	sched_depart(&tree, &loans, as_lend(th));
-	lend_exit(&tree, &loans, as_lend(th));
+	sched_depart(tree_of(th), &loans, as_lend(th), now);
+	lend_exit(tree_of(th), &loans, as_lend(th));
 	show_loans();
+	if (nr_domains > 1) { /* the list is under the book's lock, which is another there */
+		unlock_tree(lock);
+		if (!lock_book())
+			return;
+	}
 	th->next_free = free_threads;
 	free_threads = th;
-	unlock_tree();
+	if (nr_domains > 1)
+		unlock_book();
+	else
+		unlock_tree(lock);
 }
 
 SEC("struct_ops/op_set_weight")
 void BPF_PROG(op_set_weight, struct task_struct *p, u32 weight)
 {
 	struct thread __arena *th = thread_of(p);
+	lock_t lock;
 
-	if (!th || th->fixed || !lock_tree_surely())
+	if (!th || th->fixed)
+		return;
+	lock = lock_thread_surely(th);
+	if (!lock)
 		return;
 	lend_set_weight(&loans, as_lend(th), weight);
-	unlock_tree();
+	unlock_tree(lock);
 }
 
 #endif

@@ -122,6 +122,11 @@ pub struct UpCpu {
     /// Blocked threads do not lend their weight to those that block them
     #[arg(long)]
     pub no_lending: bool,
+    /// Divide the processors into so many domains, each with a tree and a lock of its own, instead
+    /// of as their caches suggest: one for up to 16 processors, and one for each last-level cache
+    /// beyond
+    #[arg(long, value_name = "N")]
+    pub domains: Option<u32>,
     /// For tests: the tree's lock is not to be had once in so many seconds
     #[arg(long, hide = true, value_name = "S", value_parser = seconds)]
     pub fail_lock: Option<std::time::Duration>,

@@ -17,6 +17,7 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
         replace: options.replace,
         no_lending: options.no_lending,
         fail_lock: options.fail_lock,
+        domains: options.domains,
     });
     if options.verbose {
         eprint!("{}", qlinux::load_words());
@@ -114,7 +115,11 @@ fn words(status: &Status) -> String {
     match (&status.state, &status.ended) {
         (State::Up, _) => {
             let trace = if status.trace { ", with a trace" } else { "" };
-            let _ = writeln!(text, "H-SFQ schedules{since}{trace}");
+            let domains = match status.domains {
+                Some(n) if n > 1 => format!(", in {n} domains"),
+                _ => String::new(),
+            };
+            let _ = writeln!(text, "H-SFQ schedules{since}{domains}{trace}");
         }
         (_, Some(ending)) => {
             let _ = writeln!(text, "H-SFQ was started{since} and {}", how(ending));
@@ -134,6 +139,7 @@ fn words(status: &Status) -> String {
             (t.shared_cgroups, "cgroups without a node"),
             (t.trace_lost, "trace records lost"),
             (t.lock_failures, "lock failures"),
+            (t.moved, "threads moved to other domains"),
         ];
         let shown: Vec<_> = counts
             .iter()
@@ -206,6 +212,7 @@ mod tests {
             since: Some(0.0),
             interface: Some(1),
             trace: false,
+            domains: None,
             ended: None,
             totals: None,
             lending: Some(cpu::Lending::default()),

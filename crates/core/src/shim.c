@@ -173,7 +173,7 @@ bool qcore_precedes(hsfq_tree_t *t, u32 w, u32 r, u64 ns) { return hsfq_precedes
 void qcore_leaf_join(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_join(t, leaf, th); }
 void qcore_leaf_leave(hsfq_tree_t *t, u32 leaf) { leaf_leave(t, leaf); }
 void qcore_leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_arrive(t, leaf, th, now_ns); }
-void qcore_leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_depart(t, leaf, th); }
+void qcore_leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_depart(t, leaf, th, 0); }
 void qcore_leaf_wait(hsfq_tree_t *t, u32 leaf) { leaf_wait(t, leaf); }
 void qcore_leaf_unwait(hsfq_tree_t *t, u32 leaf) { leaf_unwait(t, leaf); }
 void qcore_leaf_take(hsfq_tree_t *t, u32 leaf) { leaf_take(t, leaf); }
@@ -246,7 +246,7 @@ void qcore_lend_charge(hsfq_tree_t *t, struct qcore_lending *l, u32 i, u64 ns, u
 
 void qcore_lend_block(hsfq_tree_t *t, struct qcore_lending *l, u32 i)
 {
-	sched_depart(t, &l->book, &l->th[i]);
+	sched_depart(t, &l->book, &l->th[i], 0);
 }
 
 bool qcore_lend_link(struct qcore_lending *l, u32 i, u32 holder, u64 what)

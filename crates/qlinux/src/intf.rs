@@ -2,7 +2,7 @@
 //! Mirror of `kernel/cpu/intf.h`; `tests/intf.rs` holds the layouts together.
 
 /// Version of the interface that this library speaks.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Buckets of a histogram of waits.
 pub const WAITS: usize = 256;
 /// Size of [`End::reason`].
@@ -76,6 +76,7 @@ pub struct Totals {
     pub shared_cgroups: u64,
     pub trace_lost: u64,
     pub lock_failures: u64,
+    pub moved: u64,
 }
 
 /// Loans of weight since load: `struct hsfq_lending`.
@@ -290,7 +291,7 @@ unsafe impl Plain for CgroupNodes {}
 
 const _: () = {
     assert!(size_of::<End>() == 32 + REASON_LEN + MESSAGE_LEN);
-    assert!(size_of::<Totals>() == 64);
+    assert!(size_of::<Totals>() == 72);
     assert!(size_of::<Lending>() == 32);
     assert!(size_of::<CtlClass>() == 104);
     assert!(size_of::<ClassRecord>() == 64 + 4 * WAITS);

@@ -29,7 +29,7 @@ fn cpu_layouts_agree() {
     let (mut rust, body) = layout! {
         "hsfq_end" = intf::End { kind, code, time_ns, done, reason, message }
         "hsfq_totals" = intf::Totals { quanta, preemptions, timer_ends, passed_over, rescued, shared_cgroups, trace_lost,
-            lock_failures }
+            lock_failures, moved }
         "hsfq_lending" = intf::Lending { loans, returned, chained, guests }
         "hsfq_ctl_class" = intf::CtlClass { cgroup_id, served_ns, own_ns, start_tag, vtime, share_ppb, node, leaf,
             weight, policy, threads, runnable, children, shared, misses, throttled, throttled_ns }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPU scheduler: start it, end it, look at it, ask it.
 
+mod domains;
 mod object;
 mod pins;
 mod reason;
@@ -12,6 +13,7 @@ use crate::cgroup::Hierarchy;
 use crate::features::{Features, Lack, IDLE, IDLE_AT_START};
 use crate::intf;
 use crate::{bpf, check, ClassPath, Error, Lock, Result};
+use domains::Domains;
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapType, ProgramType};
 use std::path::Path;
@@ -43,6 +45,9 @@ pub struct Options {
     pub no_lending: bool,
     /// For tests: so often the tree's lock is not to be had, once.
     pub fail_lock: Option<Duration>,
+    /// So many domains of processors, each with a tree and a lock of its own; `None`: as this
+    /// machine's caches suggest.
+    pub domains: Option<u32>,
 }
 
 /// Whether the scheduler runs.
@@ -89,6 +94,8 @@ pub struct Totals {
     pub trace_lost: u64,
     /// Times that the tree's lock was not to be had, and a thread was served in order of arrival.
     pub lock_failures: u64,
+    /// Threads moved to another domain, so that each class gets its share of all processors.
+    pub moved: u64,
 }
 
 /// Loans of weight, to threads that hold what others wait for.
@@ -115,6 +122,8 @@ pub struct Status {
     pub interface: Option<u32>,
     /// It writes a trace.
     pub trace: bool,
+    /// Domains of processors, each with a tree of its own.
+    pub domains: Option<u32>,
     /// How it ended, unless it runs or was ended by command.
     pub ended: Option<Ending>,
     /// What it counted.
@@ -220,6 +229,7 @@ pub fn status() -> Result<Status> {
         since: None,
         interface: None,
         trace: false,
+        domains: None,
         ended: None,
         totals: None,
         lending: None,
@@ -253,6 +263,7 @@ pub fn status() -> Result<Status> {
         let constants = running.constants();
         status.since = pins::since().map(seconds);
         status.interface = constants.as_ref().map(|c| c.version);
+        status.domains = constants.as_ref().map(|c| c.domains);
         status.trace = constants.is_some_and(|c| c.trace);
         status.totals = running.totals();
         status.lending = running.lending();
@@ -320,7 +331,23 @@ fn settings(options: &Options) -> Result<object::Settings> {
         trace_bytes,
         lending: !options.no_lending,
         fail_lock: options.fail_lock.unwrap_or_default(),
+        domains: domains(cpus, options.domains)?,
     })
+}
+
+/// A kernel without such locks, or without timers for the ledger, has one.
+fn domains(cpus: usize, wanted: Option<u32>) -> Result<Domains> {
+    if check::preempt_rt() || !Features::here().locks_give_up() {
+        return match wanted {
+            None | Some(1) => Ok(Domains::one(cpus)),
+            Some(_) => Err(Error::Usage(
+                "this kernel can have one domain only: several need bpf_res_spin_lock() (Linux 6.15) \
+                 and BPF timers (not PREEMPT_RT); leave out --domains"
+                    .into(),
+            )),
+        };
+    }
+    Domains::of_here(cpus, wanted)
 }
 
 /// Ends or refuses what runs, and clears what an interrupted command left.
@@ -363,6 +390,7 @@ fn start(settings: &object::Settings) -> Result<()> {
             "timers" => pins::TIMERS,
             "rescue_timer" => pins::RESCUE_TIMER,
             "limit_timer" => pins::LIMIT_TIMER,
+            "ledger_timer" => pins::LEDGER_TIMER,
             _ if name.ends_with(".bss") => pins::BSS,
             _ if name.ends_with(".rodata") => pins::RODATA,
             _ => continue,
@@ -387,6 +415,7 @@ fn start(settings: &object::Settings) -> Result<()> {
 fn load(settings: &object::Settings) -> Result<libbpf_rs::Object> {
     let without = object::Settings {
         lending: false,
+        domains: settings.domains.clone(),
         ..*settings
     };
     let first = object::load(settings);
@@ -483,6 +512,7 @@ impl From<intf::Totals> for Totals {
             shared_cgroups: t.shared_cgroups,
             trace_lost: t.trace_lost,
             lock_failures: t.lock_failures,
+            moved: t.moved,
         }
     }
 }

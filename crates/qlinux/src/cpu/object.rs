@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opening and loading the BPF object, and finding its global variables.
 
+use super::domains::Domains;
 use crate::bpf::{self, offset, variables, Offsets};
 use crate::features::Features;
 use crate::intf::{End, Plain};
@@ -20,6 +21,7 @@ pub const OPS: &str = "hsfq_ops";
 const TIMERS: &str = "timers";
 const CGROUPS: &str = "cgroups";
 const TRACE: &str = "hsfq_trace";
+const LOCKS: &str = "domain_locks";
 
 /// Flags of a map whose memory is there from the start.
 const PREALLOCATED: u32 = 0;
@@ -37,6 +39,8 @@ pub struct Settings {
     pub lending: bool,
     /// For tests: so often the tree's lock is not to be had, zero: always is.
     pub fail_lock: Duration,
+    /// Which of them share a tree and a lock.
+    pub domains: Domains,
 }
 
 /// Loads the object: verified and in the kernel, attached to nothing.
@@ -57,6 +61,7 @@ pub fn load(settings: &Settings) -> Result<Object> {
         let done = match name.as_str() {
             OPS => unknown.take_out(&mut map),
             TIMERS => map.set_max_entries(settings.cpus),
+            LOCKS => map.set_max_entries(settings.domains.count() as u32),
             CGROUPS if settings.preempt_rt => map.set_map_flags(PREALLOCATED),
             TRACE => settings
                 .trace_bytes
@@ -86,15 +91,27 @@ fn set_constants(
     single: bool,
 ) -> libbpf_rs::Result<()> {
     let fail_lock = settings.fail_lock.as_nanos() as u64;
-    let values: [(&str, &[u8]); 5] = [
+    let domains = &settings.domains;
+    let bytes = |all: Vec<u16>| -> Vec<u8> { all.into_iter().flat_map(u16::to_ne_bytes).collect() };
+    let (of, after, first) = (
+        domains.of_each(),
+        bytes(domains.after_each()),
+        bytes(domains.first()),
+    );
+    let values: [(&str, &[u8]); 9] = [
         ("use_timer", &[(!settings.preempt_rt).into()]),
         ("trace_on", &[settings.trace_bytes.is_some().into()]),
         ("lending_on", &[settings.lending.into()]),
         ("fail_lock_ns", &fail_lock.to_ne_bytes()),
         ("nr_cpus", &settings.cpus.to_ne_bytes()),
+        ("nr_domains", &(domains.count() as u32).to_ne_bytes()),
+        ("cpu_domain", &of),
+        ("cpu_after", &after),
+        ("domain_cpu", &first),
     ];
-    // The last is no variable in the form for a single processor.
-    bpf::set_constants(map, offsets, &values[..values.len() - usize::from(single)])
+    // The form for a single processor has only the first of them.
+    let several = if single { 5 } else { 0 };
+    bpf::set_constants(map, offsets, &values[..values.len() - several])
 }
 
 /// What the scheduler left when it ended before its pins were made.

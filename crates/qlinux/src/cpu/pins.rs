@@ -23,6 +23,7 @@ pub const TRACE: &str = "trace";
 pub const TIMERS: &str = "timers";
 pub const RESCUE_TIMER: &str = "rescue_timer";
 pub const LIMIT_TIMER: &str = "limit_timer";
+pub const LEDGER_TIMER: &str = "ledger_timer";
 
 /// Path of a pin.
 pub fn path(name: &str) -> PathBuf {

@@ -24,6 +24,8 @@ pub struct Constants {
     pub trace: bool,
     /// Blocked threads lend their weight.
     pub lending: bool,
+    /// Domains of processors, each with a tree of its own.
+    pub domains: u32,
 }
 
 /// A scheduler with pins: running, or ended by the kernel.
@@ -152,10 +154,13 @@ impl Running {
         let lending = self
             .constant::<U8>("lending_on")
             .is_some_and(|on| on.0 != 0);
+        // The form for a single processor does not say.
+        let domains = self.constant::<U32>("nr_domains").map_or(1, |n| n.0);
         Some(Constants {
             version,
             trace,
             lending,
+            domains,
         })
     }
 

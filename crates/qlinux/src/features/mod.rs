@@ -86,6 +86,8 @@ const OPTIONS: &[(&str, Ask)] = &[
 ];
 
 /// A kernel that has this member lets functions be called while interrupts are off.
+/// Locks that give up (6.15), of which a program may hold several.
+const LOCKS_GIVE_UP: Ask = Ask::Call("bpf_res_spin_lock", 1);
 const CALLS_WITHOUT_INTERRUPTS: Ask = Ask::Member("bpf_subprog_info", "might_sleep");
 /// What warns of a scheduler that does not say by a flag that it honours `cpu.weight`.
 const WARNS_OF_WEIGHTS: Ask = Ask::Function("scx_cgroup_warn_missing_weight");
@@ -136,6 +138,11 @@ impl Features {
     /// May BPF programs call functions while interrupts are off?
     pub fn calls_without_interrupts(&self) -> bool {
         self.has(CALLS_WITHOUT_INTERRUPTS)
+    }
+
+    /// Has it locks for BPF programs that give up, of which a program may hold several?
+    pub fn locks_give_up(&self) -> bool {
+        self.has(LOCKS_GIVE_UP)
     }
 
     /// Does it warn of a scheduler that does not say that it honours `cpu.weight`?

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * domains.h - several trees: one for each group of CPUs
+ *
+ * One tree under one lock serves some CPUs, not hundreds. So CPUs beyond that form domains, those
+ * of a last-level cache together, each with a tree, a lock and a queue for each leaf. What such
+ * trees divide is one by the ledger (core/cpu/ledger.h, ledger.h).
+ *
+ *   one domain         `book` is the hierarchy of classes and the tree that is scheduled
+ *   several domains    `book` has the hierarchy, budgets and weights that users gave; a domain's
+ *                      tree has the leaves alone, of the same numbers, below its root
+ *
+ * A thread is in the tree of one domain, th->domain, under whose lock it is. Where it is to be
+ * served, or to wait, on a CPU of another, it goes there first (go_home).
+ */
+#ifndef QLINUX_CPU_DOMAINS_H
+#define QLINUX_CPU_DOMAINS_H
+
+#define DOMAINS_MAX 64
+
+/* Where the trees of several domains are (room.h). */
+#define domain_trees ((struct domain __arena *)(ARENA_START + (1ULL << 30) + (1ULL << 24)))
+
+/* The domain of a CPU. */
+static __always_inline u32 domain_of(s32 cpu)
+{
+	return nr_domains == 1 ? 0 : cpu_domain[(u32)cpu % CPUS_MAX];
+}
+
+static __always_inline hsfq_tree_t *tree_at(u32 domain)
+{
+	return nr_domains == 1 ? &book : &domain_trees[domain % DOMAINS_MAX].tree;
+}
+
+static __always_inline u32 domain_of_thread(struct thread __arena *th)
+{
+	return nr_domains == 1 ? 0 : th->domain;
+}
+
+static __always_inline hsfq_tree_t *tree_of(struct thread __arena *th)
+{
+	return tree_at(domain_of_thread(th));
+}
+
+/* The dispatch queue of a leaf in a domain. */
+static __always_inline u32 queue_of(u32 domain, u32 leaf)
+{
+	return nr_domains == 1 ? leaf : domain * HSFQ_NODES + leaf;
+}
+
+/* Of the leaf in which the thread is. */
+static __always_inline u32 queue_for(struct thread __arena *th)
+{
+	return queue_of(domain_of_thread(th), th->leaf);
+}
+
+#endif
