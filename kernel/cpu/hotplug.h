@@ -24,14 +24,14 @@ static void count_servers(void)
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 cpu, domain;
 
-	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
 		if (bpf_cpumask_test_cpu(cpu, online))
 			domain_servers[domain_of(cpu) % DOMAINS_MAX]++;
 		else
 			cpu_of(cpu)->leaving = 1;
 	}
 	scx_bpf_put_cpumask(online);
-	for (domain = 0; domain < nr_domains && can_loop; domain++)
+	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++)
 		set_servers(domain);
 #endif
 }

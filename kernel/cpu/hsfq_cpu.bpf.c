@@ -429,7 +429,7 @@ s32 BPF_PROG(op_init)
 	if (nr_domains > 1 && !make_domains())
 		return -ENOMEM;
 	count_servers();
-	for (i = 0; use_timer && i < nr_cpus && can_loop; i++) {
+	for (i = CORE_ZERO; use_timer && i < nr_cpus && can_loop; i++) {
 		t = bpf_map_lookup_elem(&timers, &i);
 		if (!t)
 			return -EINVAL;

@@ -98,7 +98,7 @@ static void limits_reached(bool late, u64 now)
 	u32 cpu, this = bpf_get_smp_processor_id();
 	struct thread __arena *th;
 
-	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
 		th = served_on(cpu_of(cpu));
 		if (cpu != this && th && limit_held(&book, th->leaf))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -113,7 +113,7 @@ static void limits_released(void)
 {
 	u32 cpu;
 
-	for (cpu = 0; cpu < nr_cpus && can_loop; cpu++) {
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
 		struct cpu_state __arena *c = cpu_of(cpu);
 
 		if (!c->th)

@@ -119,7 +119,7 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 		return false;
 	if (sched_goes_on(tree_of(th), as_lend(th), chosen) && first_of_leaf(th))
 		return true;
-	for (i = 1; i < nr_cpus && i <= SCHED_OTHERS && can_loop; i++) {
+	for (i = 1 + CORE_ZERO; i < nr_cpus && i <= SCHED_OTHERS && can_loop; i++) {
 		other = after(other);
 		if (nr_domains > 1 && other == cpu)
 			break;
@@ -138,9 +138,9 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
 {
 	u64 peace = sched_peace(tree_of(th), as_lend(th));
-	u32 i, other = cpu, left = SCHED_OTHERS;
+	u32 i, other = cpu, left = SCHED_OTHERS + CORE_ZERO;
 
-	for (i = 1; i < nr_cpus && i < OTHERS_MAX && left && can_loop; i++) {
+	for (i = 1 + CORE_ZERO; i < nr_cpus && i < OTHERS_MAX && left && can_loop; i++) {
 		other = after(other);
 		if (nr_domains > 1 && other == cpu)
 			break;

@@ -236,7 +236,7 @@ __noinline int steal(s32 cpu)
 
 	barrier_var(cpu);
 	domain = domain_of(cpu);
-	for (i = 1; i < nr_domains && can_loop; i++) {
+	for (i = 1 + CORE_ZERO; i < nr_domains && can_loop; i++) {
 		domain = domain + 1 < nr_domains ? domain + 1 : 0;
 		if (!tree_at(domain)->node[HSFQ_ROOT].waiting)
 			continue;
