@@ -95,14 +95,15 @@ static __always_inline bool go_to(struct thread __arena *th, s32 cpu, u64 now, b
 {
 	u32 from = domain_of_thread(th), to = domain_of(cpu);
 	lock_t low = lock_of(from < to ? from : to), high = lock_of(from < to ? to : from);
+	unsigned long of_low, of_high; /* the ledger's timer has interrupts on */
 	bool done = false;
 
 	if (nr_domains == 1 || from == to || !low || !high || lock_rests())
 		return false;
-	if (bpf_res_spin_lock(low))
+	if (bpf_res_spin_lock_irqsave(low, &of_low))
 		return lock_failed();
-	if (bpf_res_spin_lock(high)) {
-		bpf_res_spin_unlock(low);
+	if (bpf_res_spin_lock_irqsave(high, &of_high)) {
+		bpf_res_spin_unlock_irqrestore(low, &of_low);
 		return lock_failed();
 	}
 	if (th->domain == from && (!waits || th->waiting)) {
@@ -117,8 +118,8 @@ static __always_inline bool go_to(struct thread __arena *th, s32 cpu, u64 now, b
 		}
 		done = true;
 	}
-	bpf_res_spin_unlock(high);
-	bpf_res_spin_unlock(low);
+	bpf_res_spin_unlock_irqrestore(high, &of_high);
+	bpf_res_spin_unlock_irqrestore(low, &of_low);
 	return done;
 }
 

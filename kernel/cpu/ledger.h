@@ -314,10 +314,7 @@ __noinline int move_one(u32 leaf, u32 from, u32 to, u64 now)
 	if (cpu < 0)
 		return 0;
 	CORE_COUNT(hsfq_totals.moved);
-	if (cpu_of(cpu)->th)
-		contest(th, cpu, now);
-	else
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	look_again(cpu);
 	return 0;
 }
 

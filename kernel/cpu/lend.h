@@ -88,7 +88,8 @@ __noinline int lend_turn(struct lend_turn *turn __arg_nonnull)
 	if (!th)
 		return false;
 	lock = nr_domains == 1 ? lock_of(0) : lock_thread(th);
-	if (!lock) {
+	if (!lock) { /* another time */
+		lend_changed(&loans, as_lend(th));
 		turn->done = REQUEUES_MAX;
 		return true;
 	}

@@ -107,20 +107,25 @@ static void limits_reached(bool late, u64 now)
 		set_limit_timer(now);
 }
 
-/* Classes have returned: CPUs that are idle look, and so do those whose quantum
- * is open-ended because nobody was waiting when it began. */
+/* Somebody waits whom the CPU has not heard of: it looks if it is idle, and if its quantum is
+ * open-ended because nobody was waiting when it began. */
+static void look_again(u32 cpu)
+{
+	struct cpu_state __arena *c = cpu_of(cpu);
+
+	if (!c->th)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	else if (!c->due_ns)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* Classes have returned. */
 static void limits_released(void)
 {
 	u32 cpu;
 
-	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
-		struct cpu_state __arena *c = cpu_of(cpu);
-
-		if (!c->th)
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		else if (!c->due_ns)
-			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	}
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++)
+		look_again(cpu);
 }
 
 /* Has the node returned? One at a time, so that nobody waits long for the lock. */
