@@ -4,8 +4,7 @@
 # description: two domains of two CPUs, each with a tree of its own, are divided as one: by weight, by cpu.max, with loans, and while CPUs come and go
 # cpus: 4
 # minutes: 3
-# kernels: 6.18
-# kernels-long: 6.17
+# kernels-long: cpu-max
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
