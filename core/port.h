@@ -17,8 +17,8 @@
  * they return a number, and the state that is their first argument is a CORE_STATE CORE_ALONE false
  * where several servers are known to serve: what only one that is alone does is left out
  *   CORE_SEVERAL     do several servers serve this tree?
- *   CORE_BOOK        the tree that has the budgets of this one's leaves: with several domains
- *                    (cpu/ledger.h) it is another
+ *   CORE_HIERARCHY   the tree that has the classes of this one's leaves, with their budgets: where
+ *                    this one is a domain's (cpu/ledger.h) it is another
  *   CORE_RUNNABLE    so many threads more are runnable in a leaf from now on, for a ledger
  *   CORE_AT          address of an element, for environments that mind how it is found
  *   CORE_ZERO        0, of which an environment that follows what a number can be knows nothing:
@@ -72,8 +72,8 @@ typedef int64_t s64;
 #define CORE_SEVERAL(t) ((t)->servers > 1)
 #endif
 
-#ifndef CORE_BOOK
-#define CORE_BOOK(t) (t)
+#ifndef CORE_HIERARCHY
+#define CORE_HIERARCHY(t) (t)
 #endif
 
 #ifndef CORE_RUNNABLE

@@ -205,6 +205,27 @@ CORE_FN void ledger_set_weight(ledger_t *l, u32 n, u32 weight)
 	ledger_at(l, n)->weight = weight;
 }
 
+/*
+ * The node is here what it is in this tree, that of the hierarchy: there or not, and of that
+ * weight. An idle one's service counts HSFQ_IDLE_TIMES times (idle.h), so weights of the others do.
+ */
+CORE_FN void ledger_copy(ledger_t *l, hsfq_tree_t *t, u32 n)
+{
+	hsfq_node_t *h = CORE_AT(t->node, n);
+	u32 weight = h->weight;
+
+	if ((h->flags & (HSFQ_USED | HSFQ_RETIRED)) != HSFQ_USED) {
+		ledger_rmnod(l, n);
+		return;
+	}
+	if (!(h->flags & HSFQ_IDLE))
+		weight *= HSFQ_IDLE_TIMES;
+	if (ledger_at(l, n)->weight)
+		ledger_set_weight(l, n, weight);
+	else
+		ledger_mknod(l, n, h->parent, weight, h->flags & HSFQ_LEAF);
+}
+
 /* ---- step 1: what there was --------------------------------------------- */
 
 /* So many threads of the leaf are runnable in the domain now. Since it is there they were so

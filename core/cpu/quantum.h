@@ -99,7 +99,7 @@ CORE_FN u64 quantum_turn(hsfq_tree_t *t, u32 leaf)
 /* Of a thread that is in service from now on and no longer waits. */
 CORE_INLINE struct quantum quantum_of(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
-	u64 most_ns = limit_left(CORE_BOOK(t), leaf), turn_ns;
+	u64 most_ns = limit_left(CORE_HIERARCHY(t), leaf), turn_ns;
 	struct quantum q;
 
 	if (hsfq_contended(t, leaf)) {
@@ -154,7 +154,7 @@ CORE_INLINE struct quantum quantum_cut(hsfq_tree_t *t, u32 waiting_leaf, leaf_th
 				       u32 leaf, leaf_thread_t *th, u64 ran_ns, u64 now_ns,
 				       bool eager)
 {
-	if (idle_yields(t, waiting_leaf, leaf))
+	if (idle_yields(CORE_HIERARCHY(t), waiting_leaf, leaf))
 		return (struct quantum){0, true};
 	if (!quantum_overtakes(t, waiting_leaf, waiting, leaf, th, ran_ns, now_ns))
 		return quantum_of(t, leaf, th, now_ns);

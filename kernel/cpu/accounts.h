@@ -183,8 +183,8 @@ static void name_leaf(struct hsfq_trace_record *r, u32 leaf)
 	r->tid = r->pad = 0;
 	r->length_ns = r->start_tag = 0;
 	r->leaf = leaf;
-	r->node = book.node[leaf].parent;
-	r->weight = book.node[leaf].weight;
+	r->node = hierarchy.node[leaf].parent;
+	r->weight = hierarchy.node[leaf].weight;
 }
 
 /* Is the thread that arrived in it the leaf's first? */

@@ -20,16 +20,16 @@ static u64 parent_id(struct cgroup *cgrp)
 	return id;
 }
 
-/* Under the book's lock: the two nodes of a cgroup. False: the tree has no room. */
+/* Under the hierarchy's lock: the two nodes of a cgroup. False: the tree has no room. */
 static bool make_nodes(u32 parent, u32 weight, struct cgroup_nodes *n)
 {
-	int node = hsfq_mknod(&book, parent, weight, 0), leaf;
+	int node = hsfq_mknod(&hierarchy, parent, weight, 0), leaf;
 
 	if (node < 0)
 		return false;
-	leaf = hsfq_mknod(&book, node, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF);
+	leaf = hsfq_mknod(&hierarchy, node, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF);
 	if (leaf < 0) {
-		hsfq_rmnod(&book, node);
+		hsfq_rmnod(&hierarchy, node);
 		return false;
 	}
 	n->node = node;
@@ -90,12 +90,12 @@ static int root_init(u64 id)
 	bool made;
 	int err;
 
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return -EINVAL;
-	made = hsfq_mknod(&book, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
-	       hsfq_mknod(&book, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
+	made = hsfq_mknod(&hierarchy, HSFQ_ROOT, SFQ_WEIGHT_DEFAULT, HSFQ_LEAF) == ROOT_LEAF &&
+	       hsfq_mknod(&hierarchy, HSFQ_ROOT, SFQ_WEIGHT_MAX, HSFQ_LEAF) == KERNEL_LEAF;
 	leaf_cgroup[ROOT_LEAF] = leaf_cgroup[KERNEL_LEAF] = id;
-	unlock_book_irq(&flags);
+	unlock_hierarchy_irq(&flags);
 	if (!made)
 		return -EINVAL;
 	place_everywhere(ROOT_LEAF);
@@ -122,17 +122,17 @@ s32 BPF_PROG(op_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *a
 	parent = bpf_map_lookup_elem(&cgroups, &up);
 	if (!parent)
 		return -ENOENT;
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return -EINVAL;
 	made = !parent->shared && make_nodes(parent->node, args->weight, &n);
 	if (made) {
 		leaf_cgroup[n.leaf % HSFQ_NODES] = id;
 		n.weight = args->weight;
 		if (idle)
-			idle_set(&book, n.node, true, n.weight);
+			idle_set(&hierarchy, n.node, true, n.weight);
 		set_limit(n.node, limit.period_us, limit.quota_us, limit.burst_us, now);
 	}
-	unlock_book_irq(&flags);
+	unlock_hierarchy_irq(&flags);
 
 	if (made) {
 		place_everywhere(n.leaf);
@@ -160,10 +160,10 @@ void BPF_PROG(op_cgroup_exit, struct cgroup *cgrp)
 		return;
 	if (!n->shared && n->node != HSFQ_ROOT) {
 		retire_everywhere(n->leaf);
-		if (lock_book_irq(&flags)) {
-			hsfq_retire(&book, n->leaf);
-			hsfq_retire(&book, n->node);
-			unlock_book_irq(&flags);
+		if (lock_hierarchy_irq(&flags)) {
+			hsfq_retire(&hierarchy, n->leaf);
+			hsfq_retire(&hierarchy, n->node);
+			unlock_hierarchy_irq(&flags);
 		}
 	}
 	bpf_map_delete_elem(&cgroups, &id);
@@ -196,15 +196,15 @@ void BPF_PROG(op_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	struct hsfq_trace_record r = {};
 	unsigned long flags;
 
-	if (!n || n->shared || !lock_book_irq(&flags))
+	if (!n || n->shared || !lock_hierarchy_irq(&flags))
 		return;
 	n->weight = weight;
-	if (!(book.node[n->node].flags & HSFQ_IDLE))
-		hsfq_set_weight(&book, n->node, weight);
+	if (!(hierarchy.node[n->node].flags & HSFQ_IDLE))
+		hsfq_set_weight(&hierarchy, n->node, weight);
 	r.node = n->node;
 	r.leaf = n->leaf;
-	r.weight = book.node[n->node].weight;
-	unlock_book_irq(&flags);
+	r.weight = hierarchy.node[n->node].weight;
+	unlock_hierarchy_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
 }
@@ -217,13 +217,13 @@ void BPF_PROG(op_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 	struct hsfq_trace_record r = {};
 	unsigned long flags;
 
-	if (!n || n->shared || !lock_book_irq(&flags))
+	if (!n || n->shared || !lock_hierarchy_irq(&flags))
 		return;
-	idle_set(&book, n->node, idle, n->weight);
+	idle_set(&hierarchy, n->node, idle, n->weight);
 	r.node = n->node;
 	r.leaf = n->leaf;
-	r.weight = book.node[n->node].weight;
-	unlock_book_irq(&flags);
+	r.weight = hierarchy.node[n->node].weight;
+	unlock_hierarchy_irq(&flags);
 	if (trace_on)
 		trace(HSFQ_TRACE_WEIGHT, &r);
 }

@@ -16,17 +16,17 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 	n = bpf_map_lookup_elem(&cgroups, &id);
 	if (!n)
 		return -ENOENT;
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return -EBUSY;
-	hsfq_settle(&book);
-	node = &book.node[n->node];
-	leaf = &book.node[n->leaf];
+	hsfq_settle(&hierarchy);
+	node = &hierarchy.node[n->node];
+	leaf = &hierarchy.node[n->leaf];
 	c->served_ns = node->served_ns;
 	c->own_ns = leaf->served_ns;
 	c->start_tag = node->flow.start;
 	c->vtime = node->clock.vtime;
 	c->share_ppb = node->flags & HSFQ_RUNNABLE || n->node == HSFQ_ROOT
-			       ? hsfq_share(&book, n->node, 1000000000)
+			       ? hsfq_share(&hierarchy, n->node, 1000000000)
 			       : 0;
 	c->node = n->node;
 	c->leaf = n->leaf;
@@ -35,10 +35,10 @@ int hsfq_ctl_class(struct hsfq_ctl_class *c)
 	c->threads = leaf->threads;
 	c->runnable = leaf->runnable;
 	c->misses = leaf->misses;
-	c->throttled = node->flags & HSFQ_LIMITED ? book.budget[n->node].times : 0;
-	c->throttled_ns = node->flags & HSFQ_LIMITED ? book.budget[n->node].held_ns : 0;
+	c->throttled = node->flags & HSFQ_LIMITED ? hierarchy.budget[n->node].times : 0;
+	c->throttled_ns = node->flags & HSFQ_LIMITED ? hierarchy.budget[n->node].held_ns : 0;
 	c->children = node->children - (n->node == HSFQ_ROOT ? 2 : 1);
-	unlock_book_irq(&flags);
+	unlock_hierarchy_irq(&flags);
 	c->shared = n->shared;
 	add_up_class(c);
 	return 0;
@@ -55,7 +55,8 @@ __noinline u64 counts_of(u32 leaf)
 
 static __always_inline void fill_record(struct hsfq_class_record *r, u32 leaf)
 {
-	hsfq_node_t *l = ARENA_AT(book.node, leaf), *node = ARENA_AT(book.node, l->parent);
+	hsfq_node_t *l = ARENA_AT(hierarchy.node, leaf),
+		    *node = ARENA_AT(hierarchy.node, l->parent);
 	u64 __arena *counts = (u64 __arena *)counts_of(leaf); /* whole words at a time */
 
 	r->cgroup_id = leaf_cgroup[leaf];
@@ -81,9 +82,9 @@ static __noinline u32 next_leaf(struct hsfq_ctl_tree *c)
 	u32 leaf, used = HSFQ_USED | HSFQ_LEAF;
 	volatile u32 *from = &c->from;
 
-	while ((leaf = *from) < book.unused && leaf < HSFQ_NODES && can_loop) {
+	while ((leaf = *from) < hierarchy.unused && leaf < HSFQ_NODES && can_loop) {
 		*from = leaf + 1;
-		if ((ARENA_AT(book.node, leaf)->flags & used) == used)
+		if ((ARENA_AT(hierarchy.node, leaf)->flags & used) == used)
 			return leaf;
 	}
 	return HSFQ_NIL;
@@ -96,17 +97,17 @@ int hsfq_ctl_tree(struct hsfq_ctl_tree *c)
 	unsigned long flags;
 	u32 leaf;
 
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return -EBUSY;
-	hsfq_settle(&book);
-	unlock_book_irq(&flags);
+	hsfq_settle(&hierarchy);
+	unlock_hierarchy_irq(&flags);
 	c->time_ns = bpf_ktime_get_ns();
 	c->caller = th ? th->leaf : 0;
 	leaf = next_leaf(c);
 	c->count = !!leaf;
 	if (leaf)
 		fill_record(&c->record, leaf);
-	if (c->from >= book.unused)
+	if (c->from >= hierarchy.unused)
 		c->from = 0;
 	return 0;
 }
@@ -124,10 +125,10 @@ int hsfq_ctl_policy(struct hsfq_ctl_policy *c)
 		return -ENOENT;
 	if (n->shared)
 		return -EBUSY;
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return -EBUSY;
-	err = leaf_set_policy(&book, n->leaf, c->policy, now);
-	unlock_book_irq(&flags);
+	err = leaf_set_policy(&hierarchy, n->leaf, c->policy, now);
+	unlock_hierarchy_irq(&flags);
 	if (nr_domains > 1 && !err)
 		err = set_policies(n->leaf, c->policy, now);
 	return err;

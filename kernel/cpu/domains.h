@@ -6,15 +6,19 @@
  * of a last-level cache together, each with a tree, a lock and a queue for each leaf. What such
  * trees divide is one by the ledger (core/cpu/ledger.h, ledger.h).
  *
- *   one domain         `book` is the hierarchy of classes and the tree that is scheduled
- *   several domains    `book` has the hierarchy, budgets and weights that users gave; a domain's
- *                      tree has the leaves alone, of the same numbers, below its root
+ *   one domain         `hierarchy` is the hierarchy of classes and the tree that is scheduled
+ *   several domains    `hierarchy` has the hierarchy, budgets and weights that users gave; a
+ * domain's tree has the leaves alone, of the same numbers, below its root
  *
  * A thread is in the tree of one domain, th->domain, under whose lock it is. Where it is to be
  * served, or to wait, on a CPU of another, it goes there first (go_home).
  */
 #ifndef QLINUX_CPU_DOMAINS_H
 #define QLINUX_CPU_DOMAINS_H
+
+#ifndef SINGLE_CPU
+#include "../../core/cpu/ledger.h"
+#endif
 
 #define DOMAINS_MAX 64
 
@@ -29,7 +33,7 @@ static __always_inline u32 domain_of(s32 cpu)
 
 static __always_inline hsfq_tree_t *tree_at(u32 domain)
 {
-	return nr_domains == 1 ? &book : &domain_trees[domain % DOMAINS_MAX].tree;
+	return nr_domains == 1 ? &hierarchy : &domain_trees[domain % DOMAINS_MAX].tree;
 }
 
 static __always_inline u32 domain_of_thread(struct thread __arena *th)
@@ -53,5 +57,35 @@ static __always_inline u32 queue_for(struct thread __arena *th)
 {
 	return queue_of(domain_of_thread(th), th->leaf);
 }
+
+#ifdef SINGLE_CPU
+#define ledger_rests     0
+#define wake_ledger(now) ((void)0)
+#else
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct quantum_timer);
+} ledger_timer SEC(".maps");
+
+static u64 ledger_last_ns; /* drawn up last then */
+static u32 ledger_rests;   /* nobody was runnable then, so its timer is not set */
+
+/* A thread is served: the ledger is drawn up from now on. A machine that does nothing is left
+ * asleep. */
+__noinline int wake_ledger(u64 now)
+{
+	struct quantum_timer *t;
+	u32 i = 0;
+
+	t = bpf_map_lookup_elem(&ledger_timer, &i);
+	if (!t || __sync_val_compare_and_swap(&ledger_rests, 1, 0) != 1)
+		return 0;
+	ledger_last_ns = now;
+	bpf_timer_start(&t->timer, LEDGER_PERIOD_NS, 0);
+	return 0;
+}
+#endif
 
 #endif

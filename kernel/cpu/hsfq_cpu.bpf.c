@@ -59,7 +59,7 @@ static volatile u32 unknown_zero;
 #else
 const volatile u32 nr_cpus = 1;
 const volatile u32 nr_domains = 1; /* domains.h */
-#define CORE_BOOK(t) (&book)
+#define CORE_HIERARCHY(t) (&hierarchy)
 #define CORE_RUNNABLE(t, leaf, more, now_ns)                                                       \
 	do {                                                                                       \
 		if (nr_domains > 1)                                                                \
@@ -114,7 +114,7 @@ char _license[] SEC("license") = "GPL";
 SEC("struct_ops/op_select_cpu")
 s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct thread __arena *th = book.held ? thread_of(p) : NULL;
+	struct thread __arena *th = hierarchy.held ? thread_of(p) : NULL;
 	bool idle = false;
 	s32 cpu;
 
@@ -337,6 +337,8 @@ void BPF_PROG(op_running, struct task_struct *p)
 
 	if (!th)
 		return;
+	if (nr_domains > 1 && ledger_rests)
+		wake_ledger(clock_now());
 	if (nr_domains > 1 && !is_home(th, cpu, clock_now())) {
 		begin_quantum(p, cpu, th, (struct quantum){LEAF_QUANTUM_NS, true}, clock_now());
 		return;
@@ -423,9 +425,9 @@ s32 BPF_PROG(op_init)
 	u32 i;
 	int err;
 
-	if (!make_room(&book, sizeof(book)) || !make_room(cpus, nr_cpus * sizeof(*cpus)))
+	if (!make_room(&hierarchy, sizeof(hierarchy)) || !make_room(cpus, nr_cpus * sizeof(*cpus)))
 		return -ENOMEM;
-	hsfq_init(&book);
+	hsfq_init(&hierarchy);
 	if (nr_domains > 1 && !make_domains())
 		return -ENOMEM;
 	count_servers();

@@ -19,7 +19,6 @@
 #define add_up_record(r)        ((void)0)
 #define set_policies(...)       0
 #else
-#include "../../core/cpu/ledger.h"
 
 /* Where it is (room.h). */
 #define the_ledger     (*(struct ledger __arena *)(ARENA_START + (3ULL << 30)))
@@ -27,25 +26,14 @@
 
 _Static_assert(sizeof(struct ledger) <= 1 << 24, "its cells come after it");
 
-/* A node's weight there counts this many times, and that of an idle one as its service (idle.h):
- * HSFQ_IDLE_TIMES times less. */
-#define LEDGER_WEIGHT  HSFQ_IDLE_TIMES
 /* So many leaves of a domain are read while its lock is held. */
 #define LEDGER_AT_ONCE 64
 /* Of so many threads that wait one is looked for that may be served in another domain. */
 #define LEDGER_LOOK    8
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct quantum_timer);
-} ledger_timer SEC(".maps");
-
 /* The first CPU of each domain. */
 const volatile u16 domain_cpu[DOMAINS_MAX];
 
-static u64 ledger_last_ns;  /* drawn up last then */
 static bool ledger_retired; /* some leaf's number may be free soon */
 
 /* ---- classes come, change and go ---------------------------------------- */
@@ -68,20 +56,20 @@ __noinline int place_leaf(u32 domain, u32 leaf)
 		return -EBUSY;
 	d->runnable_ns[leaf % HSFQ_NODES] = 0;
 	hsfq_mknod_at(&d->tree, leaf % HSFQ_NODES, HSFQ_ROOT, LEDGER_CPU, HSFQ_LEAF);
-	if (limit_held(&book, leaf))
+	if (limit_held(&hierarchy, leaf))
 		limit_follow(&d->tree, leaf % HSFQ_NODES, true);
 	unlock_irq(lock, &flags);
 	return 0;
 }
 
-/* The leaf, which the book has, is in all domains. Only one class is made at a time. */
+/* The leaf, which the hierarchy has, is in all domains. Only one class is made at a time. */
 __noinline int place_everywhere(u32 leaf)
 {
 	u32 domain;
 
 	if (nr_domains == 1)
 		return 0;
-	book.node[leaf % HSFQ_NODES].threads = 1; /* all domains' */
+	hierarchy.node[leaf % HSFQ_NODES].threads = 1; /* all domains' */
 	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++)
 		place_leaf(domain, leaf);
 	return 0;
@@ -129,55 +117,42 @@ static bool in_ledger(u32 n)
 	return ledger_at(&the_ledger, n % HSFQ_NODES)->weight;
 }
 
-/* Leaves of classes that are gone leave the book, with the classes above that are gone: those that
- * no domain has any more, and the ledger neither. */
-__noinline int sweep_book(void)
+/* Leaves of classes that are gone leave the hierarchy, with the classes above that are gone: those
+ * that no domain has any more, and the ledger neither. */
+__noinline int sweep_hierarchy(void)
 {
 	u32 retired = HSFQ_USED | HSFQ_LEAF | HSFQ_RETIRED, leaf;
 	unsigned long flags;
 
 	ledger_retired = false;
-	for (leaf = ROOT_LEAF + CORE_ZERO; leaf < book.unused && can_loop; leaf++) {
-		hsfq_node_t *h = ARENA_AT(book.node, leaf % HSFQ_NODES);
+	for (leaf = ROOT_LEAF + CORE_ZERO; leaf < hierarchy.unused && can_loop; leaf++) {
+		hsfq_node_t *h = ARENA_AT(hierarchy.node, leaf % HSFQ_NODES);
 
 		if ((h->flags & retired) != retired)
 			continue;
 		ledger_retired = true;
 		if (in_ledger(leaf) || in_ledger(h->parent) || leaf_somewhere(leaf) ||
-		    !lock_book_irq(&flags))
+		    !lock_hierarchy_irq(&flags))
 			continue;
-		leaf_leave(&book, leaf % HSFQ_NODES);
-		unlock_book_irq(&flags);
+		leaf_leave(&hierarchy, leaf % HSFQ_NODES);
+		unlock_hierarchy_irq(&flags);
 	}
 	return 0;
 }
 
-/* Of a node the ledger knows what the book does. Classes are made, weighed and removed while it is
- * drawn up, so it asks before. */
 __noinline int copy_node(u32 n)
 {
-	hsfq_node_t *h = ARENA_AT(book.node, n % HSFQ_NODES);
-	u32 there = h->flags & (HSFQ_USED | HSFQ_RETIRED), weight;
-
-	if (there != HSFQ_USED) {
-		ledger_rmnod(&the_ledger, n % HSFQ_NODES);
-		return 0;
-	}
-	weight = h->flags & HSFQ_IDLE ? h->weight : h->weight * LEDGER_WEIGHT;
-	if (in_ledger(n))
-		ledger_set_weight(&the_ledger, n % HSFQ_NODES, weight);
-	else
-		ledger_mknod(&the_ledger, n % HSFQ_NODES, h->parent, weight, h->flags & HSFQ_LEAF);
+	ledger_copy(&the_ledger, &hierarchy, n % HSFQ_NODES);
 	return 0;
 }
 
-static void copy_book(void)
+/* Classes are made, weighed and removed while the ledger is drawn up, so it asks before. */
+static void copy_hierarchy(void)
 {
 	u32 n;
 
-	for (n = ROOT_LEAF + CORE_ZERO; n < book.unused && can_loop; n++)
-		if (in_ledger(n) || ARENA_AT(book.node, n % HSFQ_NODES)->flags)
-			copy_node(n);
+	for (n = ROOT_LEAF + CORE_ZERO; n < hierarchy.unused && can_loop; n++)
+		copy_node(n);
 }
 
 /* ---- what it reads ------------------------------------------------------ */
@@ -328,20 +303,33 @@ __noinline int move_next(u64 now)
 	return m.leaf;
 }
 
+__noinline int somebody_runs(void)
+{
+	u32 domain;
+
+	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++)
+		if (tree_at(domain)->runnable)
+			return true;
+	return false;
+}
+
 static int ledger_fires(void *map, u32 *key, struct quantum_timer *t)
 {
 	u64 now = clock_now(), elapsed_ns = now - ledger_last_ns;
 
 	ledger_last_ns = now;
-	copy_book();
+	copy_hierarchy();
 	read_domains(now);
 	settle_ledger(elapsed_ns);
 	weigh_leaves();
 	while (move_next(now) && can_loop)
 		;
 	if (ledger_retired)
-		sweep_book();
-	bpf_timer_start(&t->timer, LEDGER_PERIOD_NS, 0);
+		sweep_hierarchy();
+	if (ledger_retired || somebody_runs())
+		bpf_timer_start(&t->timer, LEDGER_PERIOD_NS, 0);
+	else
+		ledger_rests = 1;
 	return 0;
 }
 

@@ -23,19 +23,19 @@ static u64 limit_armed;
  * follow every value that it may have. */
 static volatile u32 limit_next;
 
-/* Under the book's lock: is the timer to be set, for book.release_ns? */
+/* Under the hierarchy's lock: is the timer to be set, for hierarchy.release_ns? */
 static bool limit_timer_late(void)
 {
-	if (!book.held || (limit_armed && limit_armed <= book.release_ns))
+	if (!hierarchy.held || (limit_armed && limit_armed <= hierarchy.release_ns))
 		return false;
-	limit_armed = book.release_ns;
+	limit_armed = hierarchy.release_ns;
 	return true;
 }
 
-/* A domain's leaf is held where the book has it so, or not any more. */
+/* A domain's leaf is held where the hierarchy has it so, or not any more. */
 __noinline int follow_leaf(u32 domain, u32 leaf)
 {
-	bool held = limit_held(&book, leaf);
+	bool held = limit_held(&hierarchy, leaf);
 	unsigned long flags;
 	hsfq_tree_t *t;
 	lock_t lock;
@@ -47,17 +47,17 @@ __noinline int follow_leaf(u32 domain, u32 leaf)
 	lock = lock_tree_irq(domain, &flags);
 	if (!lock)
 		return 0;
-	limit_follow(t, leaf % HSFQ_NODES, limit_held(&book, leaf));
+	limit_follow(t, leaf % HSFQ_NODES, limit_held(&hierarchy, leaf));
 	unlock_irq(lock, &flags);
 	return 0;
 }
 
-/* Several domains: what is held in the book has changed. */
-__noinline int follow_book(void)
+/* Several domains: what is held in the hierarchy has changed. */
+__noinline int follow_hierarchy(void)
 {
 	u32 leaf, domain;
 
-	for (leaf = ROOT_LEAF + CORE_ZERO; leaf < book.unused && can_loop; leaf++)
+	for (leaf = ROOT_LEAF + CORE_ZERO; leaf < hierarchy.unused && can_loop; leaf++)
 		for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++)
 			if (tree_at(domain)->node[leaf % HSFQ_NODES].flags & HSFQ_LEAF)
 				follow_leaf(domain, leaf);
@@ -66,18 +66,18 @@ __noinline int follow_book(void)
 
 /* Several domains: the leaf's service is charged to the budgets of its path. Returns how many
  * classes are held by that, and above 16 bits whether the timer is to be set. */
-__noinline int charge_book(u32 leaf, u64 ran_ns, u64 now)
+__noinline int charge_budgets(u32 leaf, u64 ran_ns, u64 now)
 {
 	u32 held;
 
-	if (!lock_book())
+	if (!lock_hierarchy())
 		return 0;
-	held = limit_charge(&book, leaf, ran_ns, now);
+	held = limit_charge(&hierarchy, leaf, ran_ns, now);
 	if (held)
 		held |= limit_timer_late() << 16;
-	unlock_book();
+	unlock_hierarchy();
 	if (held)
-		follow_book();
+		follow_hierarchy();
 	return held;
 }
 
@@ -100,7 +100,7 @@ static void limits_reached(bool late, u64 now)
 
 	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
 		th = served_on(cpu_of(cpu));
-		if (cpu != this && th && limit_held(&book, th->leaf))
+		if (cpu != this && th && limit_held(&hierarchy, th->leaf))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	if (late)
@@ -134,10 +134,10 @@ __noinline int release_node(u32 n, u64 now)
 	unsigned long flags;
 	bool released;
 
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return false;
-	released = limit_release(&book, n, now);
-	unlock_book_irq(&flags);
+	released = limit_release(&hierarchy, n, now);
+	unlock_hierarchy_irq(&flags);
 	return released;
 }
 
@@ -148,27 +148,27 @@ static int limit_timer_fires(void *map, u32 *key, struct quantum_timer *t)
 	bool released = false, late;
 	u32 n;
 
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return 0;
 	limit_armed = 0;
-	book.release_ns = HSFQ_NEVER;
-	unlock_book_irq(&flags);
+	hierarchy.release_ns = HSFQ_NEVER;
+	unlock_hierarchy_irq(&flags);
 	if (some_die)
 		rescue(now);
-	for (limit_next = book.unused; (n = limit_next) > HSFQ_ROOT && can_loop;) {
+	for (limit_next = hierarchy.unused; (n = limit_next) > HSFQ_ROOT && can_loop;) {
 		limit_next = n - 1;
-		if (n < HSFQ_NODES && (book.node[n].flags & HSFQ_HELD) &&
+		if (n < HSFQ_NODES && (hierarchy.node[n].flags & HSFQ_HELD) &&
 		    release_node(n, now + SCHED_SLACK_NS))
 			released = true;
 	}
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return 0;
 	late = limit_timer_late();
-	unlock_book_irq(&flags);
+	unlock_hierarchy_irq(&flags);
 	if (late)
 		set_limit_timer(now);
 	if (released && nr_domains > 1)
-		follow_book();
+		follow_hierarchy();
 	if (released)
 		limits_released();
 	return 0;
@@ -179,7 +179,7 @@ static void set_limit(u32 node, u64 period_us, u64 quota_us, u64 burst_us, u64 n
 {
 	if (quota_us == ~0ULL || !use_timer)
 		quota_us = 0;
-	limit_set(&book, node, quota_us * 1000, period_us * 1000, burst_us * 1000, now);
+	limit_set(&hierarchy, node, quota_us * 1000, period_us * 1000, burst_us * 1000, now);
 }
 
 SEC("struct_ops/op_cgroup_set_bandwidth")
@@ -191,14 +191,14 @@ void BPF_PROG(op_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 q
 	unsigned long flags;
 	u32 held;
 
-	if (!n || n->shared || !lock_book_irq(&flags))
+	if (!n || n->shared || !lock_hierarchy_irq(&flags))
 		return;
-	held = book.held;
+	held = hierarchy.held;
 	set_limit(n->node, period_us, quota_us, burst_us, now);
-	held -= book.held;
-	unlock_book_irq(&flags);
+	held -= hierarchy.held;
+	unlock_hierarchy_irq(&flags);
 	if (held && nr_domains > 1)
-		follow_book();
+		follow_hierarchy();
 	if (held)
 		limits_released();
 }

@@ -30,88 +30,36 @@ static __always_inline void leave_loans(void)
 		bpf_res_spin_unlock(&loans_lock);
 }
 
-static __always_inline void loans_changed(struct lend_book __arena *b, lend_thread_t *th)
-{
-	if (!enter_loans())
-		return;
-	lend_changed(b, th);
-	leave_loans();
-}
+/* Whoever asks core/ for these from here on does it inside. The name that a macro makes anew is not
+ * replaced again: it is the function. */
+#define IN_LOANS(call)                                                                             \
+	({                                                                                         \
+		bool entered = enter_loans();                                                      \
+		if (entered) {                                                                     \
+			call;                                                                      \
+			leave_loans();                                                             \
+		}                                                                                  \
+		entered;                                                                           \
+	})
 
-static __always_inline void loans_begin(struct lend_book __arena *b, lend_thread_t *th)
-{
-	if (!enter_loans())
-		return;
-	if (th->holder)
-		lend_begin(b, th);
-	leave_loans();
-}
-
-static __always_inline void loans_end(struct lend_book __arena *b, lend_thread_t *th)
-{
-	if (enter_loans()) {
-		lend_end(b, th);
-		leave_loans();
-	}
-	th->lends = 0;
-}
-
-static __always_inline void loans_served(hsfq_tree_t *t, lend_thread_t *th)
-{
-	if (!enter_loans())
-		return;
-	lend_served(t, th);
-	leave_loans();
-}
-
-static __always_inline void loans_settle(hsfq_tree_t *t, struct lend_book __arena *b,
-					 lend_thread_t *th, u64 now)
-{
-	if (!enter_loans())
-		return;
-	lend_settle(t, b, th, now);
-	leave_loans();
-}
-
-static __always_inline void loans_exit(hsfq_tree_t *t, struct lend_book __arena *b,
-				       lend_thread_t *th)
-{
-	if (!enter_loans())
-		return;
-	lend_exit(t, b, th);
-	leave_loans();
-}
-
-static __always_inline void loans_move_home(hsfq_tree_t *t, struct lend_book __arena *b,
-					    lend_thread_t *th, u32 home)
-{
-	if (!enter_loans())
-		return;
-	lend_move_home(t, b, th, home);
-	leave_loans();
-}
-
-static __always_inline int loans_set_weight(struct lend_book __arena *b, lend_thread_t *th,
-					    u32 weight)
-{
-	int err;
-
-	if (!enter_loans())
-		return -CORE_EBUSY;
-	err = lend_set_weight(b, th, weight);
-	leave_loans();
-	return err;
-}
-
-/* From here on these mean those. */
-#define lend_changed(b, th)            loans_changed(b, th)
-#define lend_begin(b, th)              loans_begin(b, th)
-#define lend_end(b, th)                loans_end(b, th)
-#define lend_served(t, th)             loans_served(t, th)
-#define lend_settle(t, b, th, now)     loans_settle(t, b, th, now)
-#define lend_exit(t, b, th)            loans_exit(t, b, th)
-#define lend_move_home(t, b, th, home) loans_move_home(t, b, th, home)
-#define lend_set_weight(b, th, weight) loans_set_weight(b, th, weight)
+#define lend_changed(b, th)            IN_LOANS(lend_changed(b, th))
+#define lend_served(t, th)             IN_LOANS(lend_served(t, th))
+#define lend_settle(t, b, th, now)     IN_LOANS(lend_settle(t, b, th, now))
+#define lend_exit(t, b, th)            IN_LOANS(lend_exit(t, b, th))
+#define lend_move_home(t, b, th, home) IN_LOANS(lend_move_home(t, b, th, home))
+/* The holder may be gone by now. */
+#define lend_begin(b, th) IN_LOANS(if ((th)->holder) lend_begin(b, th))
+#define lend_end(b, th)                                                                            \
+	do {                                                                                       \
+		if (!IN_LOANS(lend_end(b, th)))                                                    \
+			(th)->lends = 0;                                                           \
+	} while (0)
+#define lend_set_weight(b, th, weight)                                                             \
+	({                                                                                         \
+		int err = -CORE_EBUSY;                                                             \
+		IN_LOANS(err = lend_set_weight(b, th, weight));                                    \
+		err;                                                                               \
+	})
 #else
 #define enter_loans() true
 #define leave_loans() ((void)0)

@@ -23,7 +23,7 @@
 #define LOCK_SOON_NS 2000000000ULL
 
 private
-(tree) struct bpf_res_spin_lock tree_lock; /* of the book, and with one domain of the tree */
+(tree) struct bpf_res_spin_lock tree_lock; /* of the hierarchy */
 private
 (plain) struct bpf_spin_lock tree_lock_plain; /* where the kernel has no other (compat.h) */
 
@@ -94,40 +94,35 @@ static __always_inline void unlock_tree(lock_t lock)
 		lock_leave(lock, &tree_lock_plain);
 }
 
-/* The lock of the domain's tree, taken; NULL: it is not to be had. */
-static __always_inline lock_t lock_tree(u32 domain)
+/* The lock of the domain's tree, taken; NULL: it is not to be had. `surely`: what is to be done
+ * cannot be left undone, so it is tried for a second. */
+static __always_inline lock_t lock_tree_or(u32 domain, bool surely)
 {
 	lock_t lock = lock_of(domain);
 
 	if (nr_cpus == 1 || !lock)
 		return lock;
-	if (lock_rests())
+	if (!surely && lock_rests())
 		return NULL;
-	if (lock_take_again(lock))
+	if (lock_take_again(lock) || (surely && lock_take_again(lock)))
 		return lock;
 	lock_failed();
 	return NULL;
 }
 
-/* Where what is to be done cannot be left undone: it is tried for a second. */
-static __always_inline lock_t lock_tree_surely(u32 domain)
+static __always_inline lock_t lock_tree(u32 domain)
 {
-	lock_t lock = lock_of(domain);
-
-	if (nr_cpus == 1 || !lock || lock_take_again(lock) || lock_take_again(lock))
-		return lock;
-	lock_failed();
-	return NULL;
+	return lock_tree_or(domain, false);
 }
 
-/* The book's, likewise. */
-static __always_inline bool lock_book(void)
+/* The hierarchy's, likewise. */
+static __always_inline bool lock_hierarchy(void)
 {
 	return nr_cpus == 1 || lock_take_again(&tree_lock) || lock_take_again(&tree_lock) ||
 	       lock_failed();
 }
 
-static __always_inline void unlock_book(void)
+static __always_inline void unlock_hierarchy(void)
 {
 	unlock_tree(&tree_lock);
 }
@@ -139,37 +134,31 @@ static __always_inline bool went_elsewhere(struct thread __arena *th, u32 domain
 	return nr_domains > 1 && th->domain != domain;
 }
 
-/* The lock of the tree in which the thread is. */
-static __always_inline lock_t lock_thread(struct thread __arena *th)
+/* The lock of the tree in which the thread is, likewise. */
+static __always_inline lock_t lock_thread_or(struct thread __arena *th, bool surely)
 {
 	u32 domain = domain_of_thread(th);
-	lock_t lock = lock_tree(domain);
+	lock_t lock = lock_tree_or(domain, surely);
 
 	if (!lock || !went_elsewhere(th, domain))
 		return lock;
 	unlock_tree(lock);
 	domain = th->domain;
-	lock = lock_tree(domain);
+	lock = lock_tree_or(domain, surely);
 	if (!lock || !went_elsewhere(th, domain))
 		return lock;
 	unlock_tree(lock);
 	return NULL;
 }
 
+static __always_inline lock_t lock_thread(struct thread __arena *th)
+{
+	return lock_thread_or(th, false);
+}
+
 static __always_inline lock_t lock_thread_surely(struct thread __arena *th)
 {
-	u32 domain = domain_of_thread(th);
-	lock_t lock = lock_tree_surely(domain);
-
-	if (!lock || !went_elsewhere(th, domain))
-		return lock;
-	unlock_tree(lock);
-	domain = th->domain;
-	lock = lock_tree_surely(domain);
-	if (!lock || !went_elsewhere(th, domain))
-		return lock;
-	unlock_tree(lock);
-	return NULL;
+	return lock_thread_or(th, true);
 }
 
 #ifdef SINGLE_CPU
@@ -212,12 +201,12 @@ static __always_inline lock_t lock_tree_irq(u32 domain, unsigned long *flags)
 	return lock_irq(lock_of(domain), flags);
 }
 
-static __always_inline bool lock_book_irq(unsigned long *flags)
+static __always_inline bool lock_hierarchy_irq(unsigned long *flags)
 {
 	return lock_irq(&tree_lock, flags);
 }
 
-static __always_inline void unlock_book_irq(unsigned long *flags)
+static __always_inline void unlock_hierarchy_irq(unsigned long *flags)
 {
 	unlock_irq(&tree_lock, flags);
 }
@@ -236,7 +225,7 @@ static __always_inline void unlock_loans(void)
 	if (nr_domains > 1)
 		leave_loans();
 	else
-		unlock_book();
+		unlock_hierarchy();
 }
 
 static __always_inline bool lock_loans_irq(unsigned long *flags)

@@ -19,7 +19,7 @@
 
 /* The hierarchy of classes, and with one domain (domains.h) the tree that is scheduled. At an
  * address of its own, for it is large (room.h). */
-#define book (*(struct hsfq_tree __arena *)(ARENA_START + (1ULL << 30)))
+#define hierarchy (*(struct hsfq_tree __arena *)(ARENA_START + (1ULL << 30)))
 
 /* A domain's tree, and by leaf, for how long its threads were runnable so far, all together, less
  * the time now for each that is. */
@@ -37,26 +37,26 @@ extern struct lend_book __arena loans;
 /* name(t, ...) of core/ is once_name(...) from here on. */
 ONCE once_heap_insert(u32 parent, u32 n)
 {
-	hsfq_heap_insert(&book, parent, n);
+	hsfq_heap_insert(&hierarchy, parent, n);
 	return 0;
 }
 
 ONCE once_heap_remove(u32 parent, u32 n)
 {
-	hsfq_heap_remove(&book, parent, n);
+	hsfq_heap_remove(&hierarchy, parent, n);
 	return 0;
 }
 
 ONCE once_sift(u32 s, u32 n)
 {
-	hsfq_sift(&book, s, n);
+	hsfq_sift(&hierarchy, s, n);
 	return 0;
 }
 
 /* Nothing is planned with one server. */
 ONCE once_charge_node(u32 n, u64 length_ns)
 {
-	hsfq_charge_node(&book, n, length_ns, 0);
+	hsfq_charge_node(&hierarchy, n, length_ns, 0);
 	return 0;
 }
 
@@ -71,85 +71,85 @@ ONCE once_charge_node(u32 n, u64 length_ns)
 #ifdef SINGLE_CPU
 ONCE once_settle(void)
 {
-	hsfq_settle_solo(&book);
+	hsfq_settle_solo(&hierarchy);
 	return 0;
 }
 
 ONCE once_ready(u32 n)
 {
-	hsfq_ready(&book, n);
+	hsfq_ready(&hierarchy, n);
 	return 0;
 }
 
 ONCE once_busy(u32 n)
 {
-	hsfq_busy(&book, n);
+	hsfq_busy(&hierarchy, n);
 	return 0;
 }
 
 ONCE once_activate(u32 n)
 {
-	hsfq_activate(&book, n);
+	hsfq_activate(&hierarchy, n);
 	return 0;
 }
 
 ONCE once_deactivate(u32 n)
 {
-	hsfq_deactivate(&book, n);
+	hsfq_deactivate(&hierarchy, n);
 	return 0;
 }
 
 ONCE once_schedule(void)
 {
-	return hsfq_schedule(&book);
+	return hsfq_schedule(&hierarchy);
 }
 
 ONCE once_update(u32 leaf, u64 length_ns)
 {
-	hsfq_update(&book, leaf, length_ns, 0);
+	hsfq_update(&hierarchy, leaf, length_ns, 0);
 	return 0;
 }
 
 ONCE once_contended(u32 leaf)
 {
-	return hsfq_contended(&book, leaf);
+	return hsfq_contended(&hierarchy, leaf);
 }
 
 ONCE once_precedes(u32 waiting, u32 running, u64 ran_ns, u64 planned_ns)
 {
-	return hsfq_precedes(&book, waiting, running, ran_ns, planned_ns);
+	return hsfq_precedes(&hierarchy, waiting, running, ran_ns, planned_ns);
 }
 
 ONCE once_mknod(u32 parent, u32 weight, u32 flags)
 {
-	return hsfq_mknod(&book, parent, weight, flags);
+	return hsfq_mknod(&hierarchy, parent, weight, flags);
 }
 
 ONCE once_rmnod(u32 n)
 {
-	return hsfq_rmnod(&book, n);
+	return hsfq_rmnod(&hierarchy, n);
 }
 
 ONCE once_sweep(u32 n)
 {
-	hsfq_sweep(&book, n);
+	hsfq_sweep(&hierarchy, n);
 	return 0;
 }
 
 ONCE once_retire(u32 n)
 {
-	hsfq_retire(&book, n);
+	hsfq_retire(&hierarchy, n);
 	return 0;
 }
 
 ONCE once_set_weight(u32 n, u32 weight)
 {
-	return hsfq_set_weight(&book, n, weight);
+	return hsfq_set_weight(&hierarchy, n, weight);
 }
 
 ONCE_LONG once_share(u32 leaf, u64 period_ns)
 {
-	return hsfq_share(&book, leaf, period_ns);
+	return hsfq_share(&hierarchy, leaf, period_ns);
 }
 
 #define hsfq_settle(t)                   ((t)->solo ? once_settle() : 0)
@@ -175,22 +175,22 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #ifdef SINGLE_CPU
 ONCE once_held_path(u32 n)
 {
-	return limit_held_path(&book, n);
+	return limit_held_path(&hierarchy, n);
 }
 
 ONCE_LONG once_limit_left(u32 n)
 {
-	return limit_left(&book, n);
+	return limit_left(&hierarchy, n);
 }
 
 ONCE once_limit_charge(u32 n, u64 length_ns, u64 now)
 {
-	return limit_charge(&book, n, length_ns, now);
+	return limit_charge(&hierarchy, n, length_ns, now);
 }
 
 ONCE once_limit_release(u32 n, u64 now)
 {
-	return limit_release(&book, n, now);
+	return limit_release(&hierarchy, n, now);
 }
 
 #define limit_held(t, n)           ((t)->held && once_held_path(n))
@@ -205,24 +205,24 @@ ONCE once_limit_release(u32 n, u64 now)
 #ifdef SINGLE_CPU
 ONCE once_leaf_arrive(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
-	leaf_arrive(&book, leaf, th, now);
+	leaf_arrive(&hierarchy, leaf, th, now);
 	return 0;
 }
 
 ONCE once_leaf_depart(u32 leaf, leaf_thread_t *th __arg_arena)
 {
-	leaf_depart(&book, leaf, th, 0);
+	leaf_depart(&hierarchy, leaf, th, 0);
 	return 0;
 }
 
 ONCE once_leaf_charge(u32 leaf, leaf_thread_t *th __arg_arena, u64 length_ns, u64 now)
 {
-	return leaf_charge(&book, leaf, th, length_ns, now);
+	return leaf_charge(&hierarchy, leaf, th, length_ns, now);
 }
 
 ONCE once_leaf_yield(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
-	leaf_yield(&book, leaf, th, now);
+	leaf_yield(&hierarchy, leaf, th, now);
 	return 0;
 }
 
@@ -253,32 +253,32 @@ static __always_inline struct quantum quantum_unpack(u64 packed)
 ONCE_LONG once_quantum_of(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 {
 	barrier_var(now); /* what is not used is not passed, which the verifier does not like */
-	return quantum_pack(quantum_of(&book, leaf, th, now));
+	return quantum_pack(quantum_of(&hierarchy, leaf, th, now));
 }
 
 ONCE_LONG once_quantum_cut(lend_thread_t *waiting __arg_arena, lend_thread_t *th __arg_arena,
 			   u64 ran_ns, u64 now, bool eager)
 {
-	return quantum_pack(quantum_cut(&book, waiting->leaf, &waiting->lt, th->leaf, &th->lt,
+	return quantum_pack(quantum_cut(&hierarchy, waiting->leaf, &waiting->lt, th->leaf, &th->lt,
 					ran_ns, now, eager));
 }
 
 ONCE once_lend_settle(lend_thread_t *th __arg_arena, u64 now)
 {
-	lend_settle(&book, &loans, th, now);
+	lend_settle(&hierarchy, &loans, th, now);
 	return 0;
 }
 
 ONCE once_lend_served(lend_thread_t *th __arg_arena)
 {
-	lend_served(&book, th);
+	lend_served(&hierarchy, th);
 	return 0;
 }
 
 ONCE once_lend_exit(lend_thread_t *th __arg_arena)
 {
-	lend_exit(&book, &loans, th);
-	return 0;
+	lend_exit(&hierarchy, &loans, th);
+	return true;
 }
 
 #define quantum_cut(t, wl, w, l, th, ran, now, eager)                                              \

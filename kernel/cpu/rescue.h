@@ -68,7 +68,7 @@ static bool must_wait(struct task_struct *p, struct thread __arena *th)
 	u32 quanta = th->inside;
 	bool dying, wait;
 
-	if (!book.held || !limit_held(tree_of(th), th->leaf))
+	if (!hierarchy.held || !limit_held(tree_of(th), th->leaf))
 		return false;
 	dying = dies(p);
 	some_die |= dying;

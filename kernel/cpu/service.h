@@ -106,8 +106,8 @@ static __always_inline bool end_of_service(struct ended *e, struct thread __aren
 	if (then == SCHED_ASKS)
 		ask(th, now);
 	unlock_tree(lock);
-	if (nr_domains > 1 && book.limited && end.charged) {
-		e->times = charge_book(leaf, ran, now);
+	if (nr_domains > 1 && hierarchy.limited && end.charged) {
+		e->times = charge_budgets(leaf, ran, now);
 		e->timer = e->times >> 16;
 		e->times &= 0xffff;
 	}
@@ -137,7 +137,6 @@ __noinline int choose(u32 domain)
 
 	barrier_var(domain); /* what is not used is not passed, which the verifier does not like */
 	lock = lock_tree(domain);
-
 	if (!lock)
 		return LEAF_UNKNOWN;
 	leaf = sched_choose(tree_at(domain));
@@ -225,7 +224,7 @@ __noinline int serve_any_of(u32 domain, u32 left)
 /* The tree cannot be asked: any leaf. */
 static bool serve_anybody(s32 cpu)
 {
-	return serve_any_of(domain_of(cpu), book.unused);
+	return serve_any_of(domain_of(cpu), hierarchy.unused);
 }
 
 /* Several domains: nobody waits in that of this CPU. One of another is served here, of the leaf
@@ -244,7 +243,7 @@ __noinline int steal(s32 cpu)
 		if (!leaf)
 			continue;
 		if ((leaf != LEAF_UNKNOWN && dsq_move_to_local(queue_of(domain, leaf))) ||
-		    serve_any_of(domain, book.unused))
+		    serve_any_of(domain, hierarchy.unused))
 			return true;
 	}
 	return false;

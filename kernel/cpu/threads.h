@@ -9,11 +9,11 @@ static void thread_free(struct thread __arena *th)
 {
 	unsigned long flags;
 
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return; /* one struct thread is lost, nothing else */
 	th->next_free = free_threads;
 	free_threads = th;
-	unlock_book_irq(&flags);
+	unlock_hierarchy_irq(&flags);
 }
 
 static struct thread __arena *thread_take(void)
@@ -21,12 +21,12 @@ static struct thread __arena *thread_take(void)
 	struct thread __arena *th;
 	unsigned long flags;
 
-	if (!lock_book_irq(&flags))
+	if (!lock_hierarchy_irq(&flags))
 		return NULL;
 	th = free_threads;
 	if (th)
 		free_threads = th->next_free;
-	unlock_book_irq(&flags);
+	unlock_hierarchy_irq(&flags);
 	return th;
 }
 
@@ -132,6 +132,7 @@ void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *ar
 	struct thread __arena *th = ref ? ref->th : NULL;
 	u64 now = clock_now();
 	lock_t lock;
+	bool over;
 
 	if (!th)
 		return;
@@ -142,17 +143,17 @@ void BPF_PROG(op_exit_task, struct task_struct *p, struct scx_exit_task_args *ar
 	if (!lock)
 		return;
 	sched_depart(tree_of(th), &loans, as_lend(th), now);
-	lend_exit(tree_of(th), &loans, as_lend(th));
+	over = lend_exit(tree_of(th), &loans, as_lend(th));
 	show_loans();
-	if (nr_domains > 1) { /* the list is under the book's lock, which is another there */
+	if (nr_domains > 1) { /* the list is under the hierarchy's lock, which is another there */
 		unlock_tree(lock);
-		if (!lock_book())
-			return;
+		if (!over || !lock_hierarchy())
+			return; /* one struct thread is lost, as others may point to it */
 	}
 	th->next_free = free_threads;
 	free_threads = th;
 	if (nr_domains > 1)
-		unlock_book();
+		unlock_hierarchy();
 	else
 		unlock_tree(lock);
 }

@@ -29,7 +29,7 @@ for class in b/x b/y b a; do gone $class; done
 make_class light
 make_class heavy
 echo 1 >$CG/light/cpu.weight
-for class in heavy light; do busy $class 8; done
+for class in light heavy; do busy $class 8; done
 use 10 light heavy
 near light "$(of light light heavy)" 0.0099010 1
 for class in light heavy; do gone $class; done
