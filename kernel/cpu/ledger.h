@@ -264,6 +264,20 @@ __noinline int cpu_in(struct task_struct *p __arg_trusted, u32 domain)
 	return found;
 }
 
+/* A thread waits in the domain of which no CPU there has heard. */
+__noinline int look_again_in(u32 domain)
+{
+	u32 first = domain_cpu[domain % DOMAINS_MAX], cpu = first, i;
+
+	for (i = CORE_ZERO; i < nr_cpus && can_loop; i++) {
+		look_again(cpu);
+		cpu = cpu_after[cpu % CPUS_MAX];
+		if (cpu == first)
+			break;
+	}
+	return 0;
+}
+
 /* One of the leaf's threads that wait in one domain waits in the other from now on. */
 __noinline int move_one(u32 leaf, u32 from, u32 to, u64 now)
 {
@@ -289,7 +303,7 @@ __noinline int move_one(u32 leaf, u32 from, u32 to, u64 now)
 	if (cpu < 0)
 		return 0;
 	CORE_COUNT(hsfq_totals.moved);
-	look_again(cpu);
+	look_again_in(to);
 	return 0;
 }
 
