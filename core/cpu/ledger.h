@@ -51,6 +51,7 @@ enum {
 	LEDGER_USUAL = 7,    /* of late: 2^7 runs, a quarter of a second */
 	LEDGER_ASLEEP = 64,  /* leaves with nothing runnable that are looked at in one run */
 	LEDGER_MOVES = 8,    /* less than this part of a processor moves nobody */
+	LEDGER_MOMENT = 256, /* this part of a run is 8 us */
 };
 
 /* So often the ledger is drawn up. */
@@ -75,13 +76,14 @@ struct ledger_node {
 	u64 theta;     /* θ: what it could use between the last two runs, */
 	u64 got_ns;    /* what it was served, */
 	u64 share;     /* and what it was entitled to */
-	u64 due;       /* the same if it could use any amount: λ w */
+	s64 due_ns;    /* the same if it could use any amount: λ w */
 	u64 claim;     /* what it counts for in its parent's division: θ, or what it used of it */
 	u64 usual;     /* what it was entitled to of late, 2^LEDGER_USUAL times */
 	u64 want;      /* what it is to get */
 	s64 owed_ns;   /* what it was entitled to minus what it was served */
 	s64 missed_ns; /* what was due to it and it could not use */
-	u32 full;      /* 1: it is entitled to all that it can use */
+	u32 capped;    /* 1: it is entitled to all that it could use between the last two runs */
+	u32 full;      /* 1: it is, or was and makes up for what it missed */
 	u32 weight;    /* among its siblings; 0: there is no such node */
 	u32 weights;   /* of its active children */
 	u32 parent;
@@ -259,8 +261,8 @@ CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 	served_ns = sfq_max(served_ns, h->served_ns);
 	h->got_ns = served_ns - h->served_ns;
 	h->theta = (runnable_ns - h->runnable_ns) * LEDGER_CPU / elapsed_ns;
-	if (!h->theta)
-		h->theta = (u64)h->runnable * LEDGER_CPU; /* they woke this moment */
+	if (!h->theta && h->runnable)
+		h->theta = 1; /* they woke this moment */
 	h->served_ns = served_ns;
 	h->runnable_ns = runnable_ns;
 	return 0;
@@ -365,28 +367,38 @@ CORE_STEP u32 ledger_divide(ledger_t *l CORE_STATE, u32 n, u64 amount)
 	return 0;
 }
 
-/* What would be due to each of the node's children if it could use any amount. */
+/*
+ * What would be due to each of the node's children if it could use any amount: by its weight what
+ * those get that are not full. That is how fast their tree's v(t) moves (sfq.h).
+ */
 CORE_STEP u32 ledger_find_due(ledger_t *l CORE_STATE, u32 n)
 {
-	u64 share = 0, weight = 1;
+	u64 got_ns = 0, weights = 1;
 	u32 m;
 
 	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
 		ledger_node_t *h = ledger_at(l, m);
 
-		if (h->share * weight > share * h->weight) {
-			share = h->share;
-			weight = h->weight;
-		}
+		h->capped = h->share >= h->theta;
+		if (h->capped || h->missed_ns)
+			continue;
+		got_ns += h->got_ns;
+		weights += h->weight;
 	}
 	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
 		ledger_node_t *h = ledger_at(l, m);
 
-		h->due = share * h->weight / weight;
-		if (ledger_at(l, n)->share >= ledger_at(l, n)->theta)
-			h->due += h->theta; /* there is more than all can use */
+		h->due_ns = ledger_part(h->weight, weights, got_ns);
+		if (ledger_at(l, n)->capped) /* all get what they can use */
+			h->due_ns = h->got_ns;
 	}
 	return 0;
+}
+
+/* Whether it was asleep until this moment: it could use nothing, but will. */
+CORE_FN bool ledger_woke(ledger_node_t *h)
+{
+	return h->theta < LEDGER_CPU / LEDGER_MOMENT;
 }
 
 /*
@@ -398,15 +410,17 @@ CORE_FN void ledger_find_full(ledger_node_t *h, u64 elapsed_ns)
 {
 	u64 used = h->got_ns * LEDGER_CPU / elapsed_ns;
 	s64 most_ns = LEDGER_OWED_NS * (s64)h->theta / LEDGER_CPU;
-	bool capped = h->share >= h->theta;
 
-	if (capped || h->missed_ns)
-		h->missed_ns += ledger_part(h->due, LEDGER_CPU, elapsed_ns) - (s64)h->got_ns;
+	h->full = 0;
+	if (ledger_woke(h))
+		return;
+	if (h->capped || h->missed_ns)
+		h->missed_ns += h->due_ns - (s64)h->got_ns;
 	if (h->missed_ns > most_ns)
 		h->missed_ns = most_ns;
 	if (h->missed_ns < 0)
 		h->missed_ns = 0;
-	h->full = capped || h->missed_ns;
+	h->full = h->capped || h->missed_ns;
 	h->claim = h->full && used < h->theta ? used : h->theta;
 }
 
@@ -449,14 +463,32 @@ CORE_STEP u32 ledger_owe(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 	return 0;
 }
 
+/* Threads that woke this moment had no claim on what was, and have one on what is to come. */
+CORE_STEP u32 ledger_wake(ledger_t *l CORE_STATE, u32 leaf)
+{
+	u64 capacity = (u64)l->servers * LEDGER_CPU,
+	    theta = (u64)ledger_at(l, leaf)->runnable * LEDGER_CPU;
+	u32 n;
+
+	for (n = leaf; n > HSFQ_ROOT && CORE_MORE; n = ledger_at(l, n)->parent) {
+		ledger_node_t *h = ledger_at(l, n);
+
+		h->theta += theta;
+		if (h->theta > capacity)
+			h->theta = capacity;
+		h->full = h->missed_ns != 0;
+	}
+	ledger_at(l, HSFQ_ROOT)->theta += theta;
+	return 0;
+}
+
 /* What the node's children are to get from now on, of what it is to get. */
 CORE_STEP u32 ledger_plan(ledger_t *l CORE_STATE, u32 n)
 {
 	u32 m;
 
 	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling)
-		if (ledger_at(l, m)->full)
-			ledger_at(l, m)->claim = ledger_at(l, m)->theta;
+		ledger_at(l, m)->claim = ledger_at(l, m)->theta;
 	ledger_divide(l, n, ledger_at(l, n)->want);
 	for (m = ledger_at(l, n)->child; m && CORE_MORE; m = ledger_at(l, m)->sibling) {
 		ledger_node_t *h = ledger_at(l, m);
@@ -481,7 +513,7 @@ CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
 	u32 depth, n, m;
 
 	root->share = root->theta < capacity ? root->theta : capacity;
-	root->want = root->share;
+	root->capped = root->theta <= capacity;
 	for (depth = CORE_ZERO; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
 		for (n = *CORE_AT(l->level, depth); n && CORE_MORE; n = ledger_at(l, n)->level) {
 			if (ledger_at(l, n)->leaf)
@@ -491,7 +523,9 @@ CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
 				ledger_at(l, m)->full = 0;
 				ledger_at(l, m)->claim = ledger_at(l, m)->theta;
 			}
-			ledger_divide(l, n, ledger_at(l, n)->share);
+			ledger_divide(l, n,
+				      ledger_at(l, n)->capped ? ledger_at(l, n)->theta
+							      : ledger_at(l, n)->share);
 			ledger_find_due(l, n);
 			for (m = ledger_at(l, n)->child; m && CORE_MORE;
 			     m = ledger_at(l, m)->sibling)
@@ -504,8 +538,14 @@ CORE_FN void ledger_entitle(ledger_t *l, u64 elapsed_ns)
 /* And what each is to get. */
 CORE_FN void ledger_plan_all(ledger_t *l)
 {
+	ledger_node_t *root = ledger_at(l, HSFQ_ROOT);
+	u64 capacity = (u64)l->servers * LEDGER_CPU;
 	u32 depth, n;
 
+	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next)
+		if (ledger_woke(ledger_at(l, n)))
+			ledger_wake(l, n);
+	root->want = root->theta < capacity ? root->theta : capacity;
 	for (depth = CORE_ZERO; depth < HSFQ_DEPTH_MAX && CORE_MORE; depth++)
 		for (n = *CORE_AT(l->level, depth); n && CORE_MORE; n = ledger_at(l, n)->level)
 			if (!ledger_at(l, n)->leaf)

@@ -113,6 +113,44 @@ fn random_trees_get_their_shares_of_two_sockets() {
     assert!(plain >= 40, "only {plain} trees have a sharp due");
 }
 
+/// What `/alone` gets, by what is its due, in each of three seconds from when `/other` has come,
+/// with a thread for each of eight processors, two of them 30 ms before the others.
+fn after_another_comes(threads: u32, weights: [u32; 2]) -> Vec<f64> {
+    let [alone, other] = weights;
+    let text = format!(
+        "duration = '5s'\nservers = 8\ndomains = 2\nlate = ['0us', '50us']\n\
+         [[class]]\npath = '/alone'\nleaf = 'ts'\nweight = {alone}\n\
+         [[class]]\npath = '/other'\nleaf = 'ts'\nweight = {other}\n\
+         [[thread]]\nclass = '/alone'\ncount = {threads}\n\
+         [[thread]]\nclass = '/other'\ncount = 2\nstart = '1470ms'\n\
+         [[thread]]\nclass = '/other'\ncount = 6\nstart = '1500ms'\n"
+    );
+    let workload = text.parse().expect("that is a workload");
+    let sim = run(&workload, Core::new()).unwrap();
+    let seconds = [3, 5, 7].map(|half| due(&workload, &sim, half * SECOND / 2, SECOND));
+    let alone = seconds.iter().map(|all| {
+        let named = |d: &&Due| sim.classes[d.class] == "/alone";
+        let due = all.iter().find(named).unwrap();
+        due.got_ns as f64 / due.due_ns as f64
+    });
+    alone.collect()
+}
+
+/// What a class got while nobody else wanted it is no claim on what others want, nor a debt.
+#[test]
+fn who_was_alone_is_divided_with_like_any_other() {
+    for (threads, weights) in [(8, [1, 100]), (4, [1, 100]), (8, [100, 100]), (12, [1, 3])] {
+        let seconds = after_another_comes(threads, weights);
+        println!("{threads} threads, {weights:?}: {seconds:.3?}");
+        for part in seconds {
+            assert!(
+                (part - 1.0).abs() < 0.02,
+                "{threads} threads, {weights:?}: {part}"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
