@@ -193,11 +193,19 @@ CORE_FN void sched_cut(sched_server_t *s, u64 due_ns)
 	s->due_ns = due_ns;
 }
 
-/* Would the leaf of a thread for which a service is over now be chosen next, so that nobody
+/* Would the leaf of a thread for which the service here is over now be chosen next, so that nobody
  * need be asked? Its queue is the caller's business. */
-CORE_INLINE bool sched_is_next(hsfq_tree_t *t, lend_book_t *b, u32 leaf, u64 now_ns)
+CORE_INLINE bool sched_is_next(hsfq_tree_t *t, lend_book_t *b, sched_server_t *s, lend_thread_t *th,
+			       u64 now_ns)
 {
-	return !lend_due(b, NULL, now_ns) && hsfq_is_next(t, leaf);
+	if (lend_due(b, NULL, now_ns))
+		return false;
+	if (!CORE_ALONE || CORE_SEVERAL(t))
+		return hsfq_is_next(t, th->leaf);
+	if (!hsfq_is_next_after(t, th->leaf, s->th->leaf, sched_served(s, now_ns)))
+		return false;
+	s->straight = th; /* v(t) comes to its tag when it begins */
+	return true;
 }
 
 /* May a single server have the thread, which starts to wait, at once (quantum_straight)? */

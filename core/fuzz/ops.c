@@ -276,6 +276,25 @@ static void enqueue(struct thread *th)
 	th->turn = ++turns;
 }
 
+/* A single server serves this thread, said to be the next, in place of the one in service. */
+static void take_over(struct sched_server *s, struct thread *th)
+{
+	struct thread *before = (struct thread *)s->th;
+	struct sched_begin b;
+	struct sched_end e;
+
+	e = sched_end(&tree, &book, &before->l, sched_served(s, now), now, SCHED_WAITS);
+	before->server = NULL;
+	s->th = NULL;
+	b = sched_begin(&tree, &book, s, &th->l, now);
+	CHECK(b.straight && (!b.second || e.held));
+	sched_set(s, &th->l, b.quantum, now);
+	th->server = s;
+	th->state = SERVED;
+	sched_wait(&tree, &book, &before->l);
+	enqueue(before);
+}
+
 /* The server on which it begins to wait, and the others, where somebody is served. */
 static void contest(struct thread *th)
 {
@@ -288,6 +307,8 @@ static void contest(struct thread *th)
 
 		if (i == own)
 			c = sched_contest(&tree, s, &th->l, now);
+		if (c.over && sched_is_next(&tree, &book, s, &th->l, now) && tree.servers == 1)
+			take_over(s, th);
 		CHECK(!c.over || (s->th && c.due_ns <= now + SCHED_SLACK_NS));
 		if (c.sooner && !c.over)
 			sched_cut(s, c.due_ns);
@@ -297,7 +318,6 @@ static void contest(struct thread *th)
 			sched_outranks(&tree, s, &th->l, th->l.leaf, now);
 		CHECK(s->calm_ns <= now + (QUANTUM_EAGER + 1) * QUANTUM_CALM_NS);
 	}
-	sched_is_next(&tree, &book, th->l.leaf, now);
 }
 
 /* Runnable, from now on. */

@@ -165,24 +165,23 @@ CORE_FN void hsfq_sift(hsfq_tree_t *t, u32 s, u32 n)
 CORE_COLD void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
 {
 	hsfq_node_t *h = &t->node[n];
-	u32 i = ++t->node[parent].waiting;
+	u32 i = ++t->node[parent].waiting, up;
 
 	h->left = h->right = h->up = HSFQ_NIL;
 	h->order = ++t->order - t->early;
 	if (i == 1) {
 		t->node[parent].heap = n;
-	} else {
-		/* The highest bit says nothing, the one below it is the last turn. */
-		u32 up = t->node[parent].heap;
-
-		for (; i > 3 && CORE_MORE; i >>= 1)
-			up = i & 1 ? t->node[up].right : t->node[up].left;
-		if (i & 1)
-			t->node[up].right = n;
-		else
-			t->node[up].left = n;
-		h->up = up;
+		hsfq_place(t, n, n);
+		return;
 	}
+	/* The highest bit says nothing, the one below it is the last turn. */
+	for (up = t->node[parent].heap; i > 3 && CORE_MORE; i >>= 1)
+		up = i & 1 ? t->node[up].right : t->node[up].left;
+	if (i & 1)
+		t->node[up].right = n;
+	else
+		t->node[up].left = n;
+	h->up = up;
 	hsfq_sift(t, n, n);
 }
 
@@ -191,8 +190,13 @@ CORE_COLD void hsfq_heap_insert(hsfq_tree_t *t, u32 parent, u32 n)
 CORE_COLD void hsfq_heap_remove(hsfq_tree_t *t, u32 parent, u32 n)
 {
 	hsfq_node_t *h = &t->node[n], *l;
-	u32 last = hsfq_slot(t, parent, t->node[parent].waiting--);
+	u32 i = t->node[parent].waiting--, last;
 
+	if (i == 1) {
+		t->node[parent].heap = HSFQ_NIL;
+		return;
+	}
+	last = hsfq_slot(t, parent, i);
 	l = &t->node[last];
 	hsfq_relink(t, parent, last, HSFQ_NIL);
 	if (l->who != n)

@@ -339,17 +339,21 @@ CORE_FN bool hsfq_siblings(hsfq_tree_t *t, u32 *a, u32 *b)
 	return false;
 }
 
+/* The node's tag if `ran_ns` of a quantum, which are not charged yet, were. */
+CORE_FN u64 hsfq_finish(hsfq_tree_t *t, u32 n, u64 ran_ns, u64 planned_ns)
+{
+	hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+	u32 rem;
+
+	return sfq_finish(&p->clock, &h->flow, hsfq_length(h, ran_ns), hsfq_length(h, planned_ns),
+			  h->weight, t->servers, p->runnable, p->weights, &rem);
+}
+
 /* Of two siblings: does n come before m, below which `ran_ns` of a quantum are
  * not charged yet? */
 CORE_FN bool hsfq_ahead(hsfq_tree_t *t, u32 n, u32 m, u64 ran_ns, u64 planned_ns)
 {
-	hsfq_node_t *h = &t->node[m], *p = &t->node[h->parent];
-	u32 rem;
-
-	return sfq_before(t->node[n].flow.start,
-			  sfq_finish(&p->clock, &h->flow, hsfq_length(h, ran_ns),
-				     hsfq_length(h, planned_ns), h->weight, t->servers, p->runnable,
-				     p->weights, &rem));
+	return sfq_before(t->node[n].flow.start, hsfq_finish(t, m, ran_ns, planned_ns));
 }
 
 /* Would hsfq_schedule choose the leaf now? */
@@ -361,6 +365,43 @@ CORE_FN bool hsfq_is_next(hsfq_tree_t *t, u32 leaf)
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
 		if (!(h->flags & HSFQ_READY) || t->node[p->heap].who != n)
+			return false;
+		n = h->parent;
+	}
+	return true;
+}
+
+/* The node after the first in the heap of the parent's ready children, HSFQ_NIL: none. */
+CORE_FN u32 hsfq_second(hsfq_tree_t *t, u32 parent)
+{
+	u32 first = t->node[parent].heap, left = t->node[first].left, right = t->node[first].right;
+	u32 a = t->node[left].who, b = t->node[right].who;
+
+	if (!left || !right)
+		return left ? a : HSFQ_NIL;
+	return hsfq_first(t, a, b) ? a : b;
+}
+
+/* Likewise of a single server, when what is in service has been charged this much. Until then
+ * that leaf, or the same one, keeps its place (leaf_take). */
+CORE_FN bool hsfq_is_next_after(hsfq_tree_t *t, u32 leaf, u32 running, u64 ran_ns)
+{
+	u32 n = leaf, a = leaf, b = running, first, second;
+
+	hsfq_siblings(t, &a, &b);
+	while (n > HSFQ_ROOT && CORE_MORE) {
+		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
+
+		first = t->node[p->heap].who;
+		second = hsfq_second(t, h->parent);
+		if (!(h->flags & HSFQ_READY))
+			return false;
+		if (first != n &&
+		    (n != a || first != b || second != n || !hsfq_ahead(t, n, b, ran_ns, 0)))
+			return false;
+		/* Both are below this one, which is charged. */
+		if ((n != a || a == b) && h->depth <= t->node[a].depth && second &&
+		    !sfq_before(hsfq_finish(t, n, ran_ns, 0), t->node[second].flow.start))
 			return false;
 		n = h->parent;
 	}

@@ -200,7 +200,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	ask(th, now);
 	first = trace_on && first && name_first(&r, t, leaf);
 	own = sched_contest(t, as_server(c), as_lend(th), now);
-	now_on = own.over && sched_is_next(t, &loans, leaf, now);
+	now_on = own.over && sched_is_next(t, &loans, as_server(c), as_lend(th), now);
 	straight = !own.held && sched_straight(t, &loans, as_server(c), as_lend(th), now);
 	to.dsq_id = th->queue = queue_for(th);
 	to.vtime = leaf_key(&th->lt);

@@ -115,6 +115,11 @@ ONCE once_contended(u32 leaf)
 	return hsfq_contended(&hierarchy, leaf);
 }
 
+ONCE once_is_next_after(u32 leaf, u32 running, u64 ran_ns)
+{
+	return hsfq_is_next_after(&hierarchy, leaf, running, ran_ns);
+}
+
 ONCE once_precedes(u32 waiting, u32 running, u64 ran_ns, u64 planned_ns)
 {
 	return hsfq_precedes(&hierarchy, waiting, running, ran_ns, planned_ns);
@@ -161,6 +166,7 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #define hsfq_schedule(t)                 ((u32)once_schedule())
 #define hsfq_update(t, leaf, length, pl) once_update(leaf, length)
 #define hsfq_contended(t, leaf)          once_contended(leaf)
+#define hsfq_is_next_after(t, w, r, ran) once_is_next_after(w, r, ran)
 #define hsfq_precedes(t, w, r, ran, pl)  once_precedes(w, r, ran, pl)
 #define hsfq_mknod(t, parent, w, flags)  once_mknod(parent, w, flags)
 #define hsfq_rmnod(t, n)                 once_rmnod(n)

@@ -38,9 +38,10 @@ static bool first_of_leaf(struct thread __arena *th)
  * where it was served last, would not prefer it? */
 static bool near_first(struct thread __arena *th)
 {
-	u64 near = nr_cpus > 1 ? leaf_near(&tree_of(th)->node[th->leaf % HSFQ_NODES]) : 0;
+	hsfq_node_t *h = &tree_of(th)->node[th->leaf % HSFQ_NODES];
+	u64 near = nr_cpus > 1 ? leaf_near(h) : 0;
 
-	return !dsq_first_before(queue_for(th), leaf_key(&th->lt) - near);
+	return h->waiting == 1 || !dsq_first_before(queue_for(th), leaf_key(&th->lt) - near);
 }
 
 /* Of so many threads of a leaf this CPU looks for one that it has served last. */

@@ -23,7 +23,7 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	u64 now = clock_now();
 	hsfq_tree_t *t;
 	lock_t lock;
-	bool first;
+	bool first, others;
 	u32 leaf;
 
 	lock = lock_thread(th);
@@ -41,10 +41,12 @@ static __always_inline bool serve(struct task_struct *p, s32 cpu, struct thread 
 	if (th->inside && !limit_held(t, leaf))
 		th->inside = 0;
 	first = trace_on && b.late && name_first(&r, t, leaf);
+	others = t->node[leaf].waiting;
 	unlock_tree(lock);
 	if (first)
 		trace(HSFQ_TRACE_RUN, &r);
-	if (b.straight && (b.second || dsq_first_before(queue_for(th), leaf_key(&th->lt))))
+	if (b.straight &&
+	    (b.second || (others && dsq_first_before(queue_for(th), leaf_key(&th->lt)))))
 		b.quantum = (struct quantum){0, true};
 	begin_quantum(p, cpu, th, b.quantum, now);
 	return true;
