@@ -415,7 +415,7 @@ CORE_INLINE struct sched_end sched_end(hsfq_tree_t *t, lend_book_t *b, lend_thre
 	if (then == SCHED_ASKS || (then == SCHED_SLEEPS && CORE_SEVERAL(t)))
 		e.next = hsfq_schedule(t);
 	/* Or another server would think that nobody waits, until it is in its queue. */
-	if (then == SCHED_WAITS && CORE_SEVERAL(t) && th->runnable)
+	if (then == SCHED_WAITS && th->runnable)
 		sched_wait(t, b, th);
 	return e;
 }

@@ -383,25 +383,24 @@ CORE_FN u32 hsfq_second(hsfq_tree_t *t, u32 parent)
 }
 
 /* Likewise of a single server, when what is in service has been charged this much. Until then
- * that leaf, or the same one, keeps its place (leaf_take). */
+ * that leaf, or the same one, may keep its place (leaf_take). */
 CORE_FN bool hsfq_is_next_after(hsfq_tree_t *t, u32 leaf, u32 running, u64 ran_ns)
 {
-	u32 n = leaf, a = leaf, b = running, first, second;
+	u32 n = leaf, a = leaf, b = running, both, first, second;
 
-	hsfq_siblings(t, &a, &b);
+	if (hsfq_siblings(t, &a, &b) && !hsfq_ahead(t, a, b, ran_ns, 0))
+		return false;
+	both = t->node[a].depth + (a == b); /* what is less deep is above both, and charged */
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n], *p = &t->node[h->parent];
 
-		first = t->node[p->heap].who;
-		second = hsfq_second(t, h->parent);
 		if (!(h->flags & HSFQ_READY))
 			return false;
-		if (first != n &&
-		    (n != a || first != b || second != n || !hsfq_ahead(t, n, b, ran_ns, 0)))
+		first = t->node[p->heap].who;
+		if (first != n && (n != a || first != b || hsfq_second(t, h->parent) != n))
 			return false;
-		/* Both are below this one, which is charged. */
-		if ((n != a || a == b) && h->depth <= t->node[a].depth && second &&
-		    !sfq_before(hsfq_finish(t, n, ran_ns, 0), t->node[second].flow.start))
+		second = h->depth < both ? hsfq_second(t, h->parent) : HSFQ_NIL;
+		if (second && !sfq_before(hsfq_finish(t, n, ran_ns, 0), t->node[second].flow.start))
 			return false;
 		n = h->parent;
 	}

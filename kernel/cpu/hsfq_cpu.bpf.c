@@ -131,9 +131,9 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 }
 
 /*
- * The thread's quantum is over, and ops.dispatch, or with several CPUs ops.stopping, has told the
- * tree that it waits. Nothing is left to be asked there. Should a loan change its key meanwhile,
- * ops.dispatch looks for it until it is in its queue.
+ * The thread's quantum is over, and ops.dispatch or ops.stopping has told the tree that it waits.
+ * Nothing is left to be asked there. Should a loan change its key meanwhile, ops.dispatch looks for
+ * it until it is in its queue.
  */
 static void put_back(struct task_struct *p, struct thread __arena *th, struct dsq_place *to,
 		     u64 now)
@@ -170,7 +170,8 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = task_cpu(p), idle;
 	struct cpu_state __arena *c = cpu_of(cpu);
 	struct hsfq_trace_record r;
-	bool first, now_on, straight;
+	u64 now_on, straight;
+	bool first;
 	struct sched_contest own;
 	u64 now = clock_now();
 	hsfq_tree_t *t;
@@ -202,6 +203,8 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	own = sched_contest(t, as_server(c), as_lend(th), now);
 	now_on = own.over && sched_is_next(t, &loans, as_server(c), as_lend(th), now);
 	straight = !own.held && sched_straight(t, &loans, as_server(c), as_lend(th), now);
+	CORE_FORGET(now_on, now);
+	CORE_FORGET(straight, now);
 	to.dsq_id = th->queue = queue_for(th);
 	to.vtime = leaf_key(&th->lt);
 	unlock_tree(lock);
@@ -213,13 +216,13 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* It comes first: to its CPU at once, without an interrupt that would ask the tree. */
-	if (now_on && near_first(th)) {
+	if ((now_on & 1) && near_first(th)) {
 		sched_give_way(as_server(c));
 		CORE_COUNT(hsfq_totals.preemptions);
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
-	if (straight)
+	if (straight & 1)
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags);
 	else
 		dsq_insert_vtime(p, &to);
