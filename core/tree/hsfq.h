@@ -388,7 +388,9 @@ CORE_FN bool hsfq_is_next_after(hsfq_tree_t *t, u32 leaf, u32 running, u64 ran_n
 {
 	u32 n = leaf, a = leaf, b = running, both, first, second;
 
-	if (hsfq_siblings(t, &a, &b) && !hsfq_ahead(t, a, b, ran_ns, 0))
+	if (hsfq_siblings(t, &a, &b) &&
+	    (!ran_ns || sfq_before(t->node[b].flow.start, t->node[a].flow.start)) &&
+	    !hsfq_ahead(t, a, b, ran_ns, 0))
 		return false;
 	both = t->node[a].depth + (a == b); /* what is less deep is above both, and charged */
 	while (n > HSFQ_ROOT && CORE_MORE) {

@@ -146,7 +146,8 @@ enum hsfq_trace_kind {
 struct hsfq_trace_record {
 	u64 time_ns;   /* CLOCK of scx_bpf_now(): end of the quantum, or when it happened */
 	u64 length_ns; /* service charged */
-	u64 start_tag; /* of the leaf, before the charge; several CPUs: with what is planned */
+	u64 start_tag; /* of the leaf, before the charge; several CPUs: with what is planned;
+			  several domains: in the tree of the CPU's */
 	u32 leaf;
 	u32 node; /* the leaf's class */
 	s32 tid;

@@ -495,7 +495,8 @@ The scheduler must have been started with `qlinux up cpu --trace SIZE`. One read
   class      path of the class; node:N once it is deleted
   node,leaf  its node, and the leaf of its own threads, in the tree
   length_ns  service charged, in a quantum record, else 0
-  start_tag  of the leaf before the charge, in 1/1024 ns per unit of weight, modulo 2^64
+  start_tag  of the leaf before the charge, in 1/1024 ns per unit of weight, modulo 2^64; with
+             several domains (`qlinux status`), in the tree of the CPU's domain
   weight     of the leaf among its siblings; in a weight record, the new one of the node
 
 Example:
