@@ -356,6 +356,17 @@ CORE_FN bool hsfq_ahead(hsfq_tree_t *t, u32 n, u32 m, u64 ran_ns, u64 planned_ns
 	return sfq_before(t->node[n].flow.start, hsfq_finish(t, m, ran_ns, planned_ns));
 }
 
+/* The node after the first in the heap of the parent's ready children, HSFQ_NIL: none. */
+CORE_FN u32 hsfq_second(hsfq_tree_t *t, u32 parent)
+{
+	u32 first = t->node[parent].heap, left = t->node[first].left, right = t->node[first].right;
+	u32 a = t->node[left].who, b = t->node[right].who;
+
+	if (!left || !right)
+		return left ? a : HSFQ_NIL;
+	return hsfq_first(t, a, b) ? a : b;
+}
+
 /* Would hsfq_schedule choose the leaf now? */
 CORE_FN bool hsfq_is_next(hsfq_tree_t *t, u32 leaf)
 {
@@ -369,17 +380,6 @@ CORE_FN bool hsfq_is_next(hsfq_tree_t *t, u32 leaf)
 		n = h->parent;
 	}
 	return true;
-}
-
-/* The node after the first in the heap of the parent's ready children, HSFQ_NIL: none. */
-CORE_FN u32 hsfq_second(hsfq_tree_t *t, u32 parent)
-{
-	u32 first = t->node[parent].heap, left = t->node[first].left, right = t->node[first].right;
-	u32 a = t->node[left].who, b = t->node[right].who;
-
-	if (!left || !right)
-		return left ? a : HSFQ_NIL;
-	return hsfq_first(t, a, b) ? a : b;
 }
 
 /* Likewise of a single server, when what is in service has been charged this much. Until then
