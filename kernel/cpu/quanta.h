@@ -41,14 +41,13 @@ static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
 }
 
 /* The thread's quantum begins on this CPU. */
-static __always_inline void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th,
-					  struct quantum q, u64 now)
+static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th,
+			  struct quantum q, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 
 	sched_set(as_server(c), as_lend(th), q, now);
-	/* Where the timer ends it, the slice may be longer. */
-	if (p->scx.slice < q.length_ns || !q.length_ns || !(q.exact && use_timer))
+	if (p->scx.slice != q.length_ns)
 		task_set_slice(p, q.length_ns);
 	if (q.exact)
 		end_in_time(cpu, c, now);
