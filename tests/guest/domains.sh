@@ -56,10 +56,10 @@ echo >$CG/a/cpuset.cpus
 # A domain goes away whole, and comes back.
 for cpu in 2 3; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done
 sleep 0.5
-near_nested 2 2
+near_nested 2 2 4
 for cpu in 2 3; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done
 sleep 0.5
-near_nested 4 2
+near_nested 4 2 4
 
 # Budgets are of all domains together, also of a class above.
 echo "100000 100000" >$CG/b/x/cpu.max
@@ -71,7 +71,7 @@ near max-of-both "${used[b]}" 1.5
 near rest "${used[a]}" 2.5 4
 echo max >$CG/b/cpu.max
 echo max >$CG/b/x/cpu.max
-near_nested 4 0.5
+near_nested 4 0.5 5
 for class in a b/x b/y b; do gone $class; done
 
 # A holder in one domain, in a class of weight 1; who waits is in the other domain and in a heavy class.

@@ -74,8 +74,8 @@ nested() { # nested N: /a beside /b of four times its weight, in that /x and /y 
 	for class in a b/x b/y; do busy $class "$1"; done
 }
 
-near_nested() { # near_nested CPUS PERCENT: all of them are divided so
-	use 10 a b/x b/y
+near_nested() { # near_nested CPUS PERCENT [SECONDS]: all of them are divided so
+	use "${3:-10}" a b/x b/y
 	near nested-a "$(of a a b/x b/y)" 0.2 "$2"
 	near nested-b-x "$(of b/x a b/x b/y)" 0.3 "$2"
 	near nested-b-y "$(of b/y a b/x b/y)" 0.5 "$2"
