@@ -382,8 +382,8 @@ CORE_FN bool hsfq_is_next(hsfq_tree_t *t, u32 leaf)
 	return true;
 }
 
-/* Likewise of a single server, when what is in service has been charged this much. Until then
- * that leaf, or the same one, may keep its place (leaf_take). */
+/* Likewise of a single server, when `running`, the leaf in service, has been charged this much.
+ * Until then that may keep its place in the heap (leaf_take). */
 CORE_FN bool hsfq_is_next_after(hsfq_tree_t *t, u32 leaf, u32 running, u64 ran_ns)
 {
 	u32 n = leaf, a = leaf, b = running, both, first, second;

@@ -93,7 +93,7 @@ CORE_FN void limit_return(hsfq_tree_t *t, u32 n, u64 now)
 }
 
 /* Several domains: this is one's tree, of leaves alone. The leaf is held from now on, or is not, as
- * it is in the book, which has the budgets. */
+ * it is in the hierarchy, which has the budgets. */
 CORE_FN void limit_follow(hsfq_tree_t *t, u32 leaf, bool held)
 {
 	if (!hsfq_valid(t, leaf) || held == !!(t->node[leaf].flags & HSFQ_HELD))

@@ -6,9 +6,9 @@
  * of a last-level cache together, each with a tree, a lock and a queue for each leaf. What such
  * trees divide is one by the ledger (core/cpu/ledger.h, ledger.h).
  *
- *   one domain         `hierarchy` is the hierarchy of classes and the tree that is scheduled
- *   several domains    `hierarchy` has the hierarchy, budgets and weights that users gave; a
- * domain's tree has the leaves alone, of the same numbers, below its root
+ *   one domain         `hierarchy` is the tree of classes, and the one that is scheduled
+ *   several domains    `hierarchy` has the classes, budgets and weights that users gave; a tree
+ *                      of a domain has the leaves alone, of the same numbers, below its root
  *
  * A thread is in the tree of one domain, th->domain, under whose lock it is. Where it is to be
  * served, or to wait, on a CPU of another, it goes there first (go_home).
