@@ -9,7 +9,7 @@
 busy() { # busy CLASS [N]: that many busy threads
 	local i
 	for ((i = 0; i < ${2:-1}; i++)); do
-		sh -c "echo \$\$ >$CG/$1/cgroup.procs; while :; do :; done" 2>/dev/null &
+		sh -c "echo \$\$ >$CG/$1/cgroup.procs && while :; do :; done" 2>/dev/null &
 		disown
 	done
 }
@@ -21,11 +21,14 @@ make_class() { # make_class PATH [cpu.max [burst]]
 	[[ -z ${3:-} ]] || echo "$3" >"$CG/$1/cpu.max.burst"
 }
 
+# One that busy() has started may come into its class only after the others were ended.
 gone() { # ends all that runs in the classes, deepest first, and removes them
 	local c
 	for c in "$@"; do
-		echo 1 >"$CG/$c/cgroup.kill"
-		until rmdir "$CG/$c" 2>/dev/null; do sleep 0.02; done
+		until rmdir "$CG/$c" 2>/dev/null; do
+			echo 1 >"$CG/$c/cgroup.kill"
+			sleep 0.02
+		done
 	done
 }
 
