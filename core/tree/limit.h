@@ -37,6 +37,17 @@ CORE_FN bool limit_held(hsfq_tree_t *t, u32 n)
 	return t->held && limit_held_path(t, n);
 }
 
+/* Has the node, or one above it, a budget? Only reads the tree. */
+CORE_FN bool limit_limited(hsfq_tree_t *t, u32 n)
+{
+	while (t->limited && n > HSFQ_ROOT && CORE_MORE) {
+		if (t->node[n].flags & HSFQ_LIMITED)
+			return true;
+		n = t->node[n].parent;
+	}
+	return false;
+}
+
 /* The least that is left on the way up from the node. */
 CORE_FN u64 limit_left(hsfq_tree_t *t, u32 n)
 {

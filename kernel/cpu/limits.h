@@ -70,7 +70,8 @@ __noinline int charge_budgets(u32 leaf, u64 ran_ns, u64 now)
 {
 	u32 held;
 
-	if (!lock_hierarchy())
+	/* All domains have that lock in common. */
+	if (!limit_limited(&hierarchy, leaf) || !lock_hierarchy())
 		return 0;
 	held = limit_charge(&hierarchy, leaf, ran_ns, now);
 	if (held)
