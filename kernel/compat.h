@@ -11,6 +11,7 @@
  *   6.13  a queue's functions were called dispatch and consume
  *   6.14  scx_bpf_now, bpf_task_from_vpid, bpf_local_irq_save
  *   6.15  bpf_res_spin_lock
+ *   6.16  scx_bpf_select_cpu_and; 6.19 with a structure
  *   6.17  limits of cgroups (cpu.max)
  *   6.19  scx_bpf_dsq_peek, scx_bpf_task_set_slice, insertion with a structure
  *   7.1   the context of a "syscall" program at variable offsets, or as a map's key
@@ -162,6 +163,27 @@ static __always_inline s32 dsq_idle_cpu(u64 dsq)
 		return dsq_idle_cpu_iterated(dsq);
 	head = scx_bpf_dsq_peek(dsq);
 	return head ? scx_bpf_pick_idle_cpu(head->cpus_ptr, 0) : -1;
+}
+
+/* As struct scx_bpf_select_cpu_and_args, which must not be named either. */
+struct select_near {
+	s32 prev_cpu;
+	u64 wake_flags;
+	u64 flags;
+};
+
+/* 6.19; 6.16 with five arguments: an idle CPU of these, which is no longer counted so, or a
+ * negative number. Before, none is said to be. */
+static __always_inline s32 select_idle_of(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+					  const struct cpumask *cpus)
+{
+	struct select_near near = {.prev_cpu = prev_cpu, .wake_flags = wake_flags};
+
+	if (HAS(__scx_bpf_select_cpu_and))
+		return __scx_bpf_select_cpu_and(p, cpus, (void *)&near);
+	if (HAS(scx_bpf_select_cpu_and))
+		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, cpus, 0);
+	return -1;
 }
 
 /* ---- threads, time ------------------------------------------------------ */

@@ -16,8 +16,8 @@
  *      what it is owed, in proportion to its threads, but of no domain more than it has and
  *      for no thread more than a processor (ledger_fit);
  *   4. makes that the weights in the domains (ledger_share);
- *   5. says which threads are to move, where a leaf cannot get all of it where its threads
- *      are (ledger_move).
+ *   5. says which threads are to move: where a leaf cannot get all of it where its threads
+ *      are, and where its threads get less in one domain than in another (ledger_move).
  *
  * Between two runs a domain divides exactly by those weights; what comes out otherwise, as
  * when a leaf sleeps, is made up for later. Step 3 is iterative proportional fitting: rows are
@@ -33,6 +33,11 @@
  * while it sleeps or a moment before it is served, is its siblings'. What was due to it and it
  * could not use is remembered apart (missed_ns), and makes that it stays full for a while when
  * others have a claim on more for a moment, as one tree lets a flow catch up (sfq.h).
+ *
+ * Threads of a leaf get the same in all domains, by their weights. Their number can seldom be
+ * divided so, and then they take turns at being where there are fewer: each domain's are ahead of
+ * the leaf's mean, or behind, by so much service, and one of those that are furthest behind goes
+ * where they are furthest ahead, if it gets no less there from then on.
  *
  * The caller serialises calls, owns the memory, and counts the time. Amounts are in
  * 1/LEDGER_CPU of a processor.
@@ -63,13 +68,23 @@ enum {
 #define LEDGER_OWED_NS 64000000LL
 /* And besides: turns that processors give a leaf at the same time, however little it is to get. */
 #define LEDGER_TURNS_NS 32000000LL
+/* Threads of a leaf are further apart than that, in different domains, before one moves: more than
+ * turns differ. */
+#define LEDGER_APART_NS 24000000LL
+/* No further is remembered, either way. */
+#define LEDGER_AHEAD_NS 48000000LL
 
 /* A leaf in a domain. */
 struct ledger_cell {
 	u64 served_ns;   /* so far */
 	u64 runnable_ns; /* so long its threads were runnable so far, all together */
-	u32 runnable;    /* threads that are now */
+	u32 runnable;    /* threads that are now, */
+	u32 weights;     /* and their weights */
 	u32 share;       /* what it is to get there: its weight */
+	u32 was;         /* at the last run: threads that were runnable, */
+	u64 served_before_ns;
+	u64 runnable_before_ns;
+	s64 ahead_ns; /* of a thread here: what it was served, more than others of the leaf */
 };
 
 struct ledger_node {
@@ -96,7 +111,8 @@ struct ledger_node {
 	u64 served_ns; /* in all domains, up to the last run */
 	/* of a leaf */
 	u32 next;        /* the next active leaf */
-	u32 runnable;    /* threads in all domains, now */
+	u32 runnable;    /* threads in all domains, now, */
+	u64 heavy;       /* and their weights */
 	u64 runnable_ns; /* likewise */
 	u64 rate;        /* what each of its threads is to get */
 	u64 gets;        /* of what it is to get, what it can get where its threads are */
@@ -114,7 +130,8 @@ struct ledger {
 	u32 mover;                     /* the next that may have to move a thread */
 	u32 level[HSFQ_DEPTH_MAX + 2]; /* the first active node of each depth */
 	u32 of[LEDGER_DOMAINS];        /* servers, by domain */
-	u64 column[LEDGER_DOMAINS];    /* what leaves are to get of it */
+	u64 column[LEDGER_DOMAINS];    /* what leaves are to get of it, */
+	u64 wanted[LEDGER_DOMAINS];    /* and what they would if it had enough for that */
 	struct ledger_node node[HSFQ_NODES];
 	struct readjust child[HSFQ_NODES];
 	ledger_cell_t *cell; /* domains of each node, node after node */
@@ -230,16 +247,27 @@ CORE_FN void ledger_copy(ledger_t *l, hsfq_tree_t *t, u32 n)
 
 /* ---- step 1: what there was --------------------------------------------- */
 
-/* So many threads of the leaf are runnable in the domain now. Since it is there they were so
- * for so long, all together, and it was served so much. */
-CORE_FN void ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u64 runnable_ns,
-			u64 served_ns)
+/* So many threads of the leaf, of these weights together, are runnable in the domain now. Since it
+ * is there they were so for so long, all together, and it was served so much. */
+CORE_FN void ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u32 weights,
+			u64 runnable_ns, u64 served_ns)
 {
 	ledger_cell_t *c = ledger_cell(l, leaf, domain);
 
 	c->runnable = runnable;
+	c->weights = weights;
 	c->runnable_ns = runnable_ns;
 	c->served_ns = served_ns;
+}
+
+/* part / all of this time, which may be long. */
+CORE_FN s64 ledger_part(u64 part, u64 all, s64 time_ns)
+{
+	u64 length_ns = time_ns < 0 ? -time_ns : time_ns;
+	u32 shift = length_ns >> 32 ? 16 : 0;
+	s64 some_ns = (part * (length_ns >> shift) / all) << shift;
+
+	return time_ns < 0 ? -some_ns : some_ns;
 }
 
 /* A leaf, in all domains: what it was served since the last run, and what it could use. */
@@ -250,10 +278,12 @@ CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 	u32 d;
 
 	h->runnable = 0;
+	h->heavy = 0;
 	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 		ledger_cell_t *c = ledger_cell(l, n, d);
 
 		h->runnable += c->runnable;
+		h->heavy += c->weights;
 		served_ns += c->served_ns;
 		runnable_ns += c->runnable_ns;
 	}
@@ -265,6 +295,50 @@ CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 		h->theta = 1; /* they woke this moment */
 	h->served_ns = served_ns;
 	h->runnable_ns = runnable_ns;
+	return 0;
+}
+
+/* How long threads of the leaf were runnable in the domain since the last run, in LEDGER_MOMENT ns:
+ * each as much longer as it weighs more than those of the leaf in the mean. */
+CORE_FN u64 ledger_wanted(ledger_node_t *h, ledger_cell_t *c)
+{
+	u64 moments = (c->runnable_ns - c->runnable_before_ns) / LEDGER_MOMENT;
+
+	if (!c->runnable || !c->weights)
+		return moments;
+	return moments * ((u64)c->weights * LEDGER_MOMENT / c->runnable) /
+	       (h->heavy * LEDGER_MOMENT / h->runnable + 1);
+}
+
+/* How far the active leaf's threads are ahead in each domain. Those that have come since the last
+ * run are neither ahead nor behind. */
+CORE_STEP u32 ledger_compare(ledger_t *l CORE_STATE, u32 n)
+{
+	ledger_node_t *h = ledger_at(l, n);
+	u64 wanted = 1;
+	u32 d;
+
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
+		wanted += ledger_wanted(h, ledger_cell(l, n, d));
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
+		ledger_cell_t *c = ledger_cell(l, n, d);
+		u64 served_ns = sfq_max(c->served_ns, c->served_before_ns);
+		s64 more_ns = served_ns - c->served_before_ns;
+		u32 threads = c->runnable > c->was ? c->runnable : c->was;
+
+		if (c->runnable > c->was)
+			c->ahead_ns = ledger_part(c->was, c->runnable, c->ahead_ns);
+		more_ns -= ledger_part(ledger_wanted(h, c), wanted, h->got_ns);
+		if (threads)
+			c->ahead_ns += ledger_part(1, threads, more_ns);
+		if (c->ahead_ns > LEDGER_AHEAD_NS)
+			c->ahead_ns = LEDGER_AHEAD_NS;
+		if (c->ahead_ns < -LEDGER_AHEAD_NS)
+			c->ahead_ns = -LEDGER_AHEAD_NS;
+		c->was = c->runnable;
+		c->served_before_ns = served_ns;
+		c->runnable_before_ns = c->runnable_ns;
+	}
 	return 0;
 }
 
@@ -300,6 +374,7 @@ CORE_STEP u32 ledger_gather(ledger_t *l CORE_STATE, u64 elapsed_ns)
 		ledger_read(l, n, elapsed_ns);
 		if (!h->theta)
 			continue;
+		ledger_compare(l, n);
 		ledger_activate(l, n);
 		h->next = l->leaves;
 		l->leaves = n;
@@ -325,16 +400,6 @@ CORE_STEP u32 ledger_gather(ledger_t *l CORE_STATE, u64 elapsed_ns)
 }
 
 /* ---- step 2: what each was entitled to ---------------------------------- */
-
-/* part / all of this time, which may be long. */
-CORE_FN s64 ledger_part(u64 part, u64 all, s64 time_ns)
-{
-	u64 length_ns = time_ns < 0 ? -time_ns : time_ns;
-	u32 shift = length_ns >> 32 ? 16 : 0;
-	s64 some_ns = (part * (length_ns >> shift) / all) << shift;
-
-	return time_ns < 0 ? -some_ns : some_ns;
-}
 
 /* Divides this amount among the node's active children: after those that are full. */
 CORE_STEP u32 ledger_divide(ledger_t *l CORE_STATE, u32 n, u64 amount)
@@ -619,15 +684,24 @@ CORE_STEP u32 ledger_fit_rows(ledger_t *l CORE_STATE)
 	return 0;
 }
 
+/* Of what the leaf is to get, the part of its threads in a domain. */
+CORE_FN u64 ledger_by_weight(ledger_node_t *h, ledger_cell_t *c)
+{
+	return h->heavy ? h->want * c->weights / h->heavy : 0;
+}
+
 CORE_STEP u32 ledger_fit(ledger_t *l CORE_STATE)
 {
 	u32 round, n, d;
 
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
+		*CORE_AT(l->wanted, d) = 0;
 	for (n = l->leaves; n && CORE_MORE; n = ledger_at(l, n)->next)
 		for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 			ledger_cell_t *c = ledger_cell(l, n, d);
 
-			c->share = ledger_at(l, n)->rate * c->runnable;
+			c->share = ledger_by_weight(ledger_at(l, n), c);
+			*CORE_AT(l->wanted, d) += c->share;
 		}
 	for (round = CORE_ZERO; round < LEDGER_ROUNDS && CORE_MORE; round++) {
 		ledger_fit_columns(l);
@@ -682,44 +756,135 @@ CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
 	return share ? share : 1;
 }
 
+/* A thread of the leaf goes: so much less is wanted here, and more there. */
+CORE_FN struct ledger_move ledger_go(ledger_t *l, u32 n, u32 from, u32 to)
+{
+	ledger_cell_t *f = ledger_cell(l, n, from), *t = ledger_cell(l, n, to);
+
+	t->ahead_ns = ledger_part(t->runnable, t->runnable + 1, t->ahead_ns) +
+		      ledger_part(1, t->runnable + 1, f->ahead_ns);
+	f->was--;
+	t->was++;
+	*CORE_AT(l->wanted, from) -= ledger_at(l, n)->rate;
+	*CORE_AT(l->wanted, to) += ledger_at(l, n)->rate;
+	return (struct ledger_move){n, from, to};
+}
+
+/* Does the leaf get less than it is to get, since its threads are where more is wanted than there
+ * is? One of them moves from the domain where they get least to the one that has most left. */
+CORE_FN struct ledger_move ledger_find_room(ledger_t *l, u32 n)
+{
+	ledger_node_t *h = ledger_at(l, n);
+	u64 least = ~0ULL, most = 0;
+	u32 d, from = 0, to = 0;
+
+	if (h->gets + LEDGER_CPU / LEDGER_MOVES > h->want)
+		return (struct ledger_move){};
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
+		ledger_cell_t *c = ledger_cell(l, n, d);
+		u64 left = (u64)*CORE_AT(l->of, d) * LEDGER_CPU - *CORE_AT(l->column, d);
+
+		if (c->runnable && c->share / c->runnable < least) {
+			least = c->share / c->runnable;
+			from = d;
+		}
+		if (left > most) {
+			most = left;
+			to = d;
+		}
+	}
+	if (most < LEDGER_CPU / LEDGER_MOVES || from == to)
+		return (struct ledger_move){};
+	*CORE_AT(l->column, to) += h->rate < most ? h->rate : most;
+	return ledger_go(l, n, from, to);
+}
+
+/* May a thread of the leaf go there: is no more wanted of each processor there, with it, than here?
+ * `far`: a quarter less. */
+CORE_FN bool ledger_worth(ledger_t *l, u32 n, u32 from, u32 to, bool far)
+{
+	u64 rate = ledger_at(l, n)->rate, more = rate - rate / LEDGER_MOVES;
+	u64 here = *CORE_AT(l->wanted, from) * *CORE_AT(l->of, to),
+	    there = (*CORE_AT(l->wanted, to) + more) * *CORE_AT(l->of, from);
+
+	return there <= here - far * (here / 4);
+}
+
+/* Is less wanted of each processor there than here? */
+CORE_FN bool ledger_calmer(ledger_t *l, u32 there, u32 here)
+{
+	return *CORE_AT(l->wanted, there) * *CORE_AT(l->of, here) <
+	       *CORE_AT(l->wanted, here) * *CORE_AT(l->of, there);
+}
+
+/* Where a new thread of the leaf is to wait, whose parent is at home here and that finds no idle
+ * processor: not where its siblings are many already. Between two runs, and meanwhile: what it sees
+ * may be out of date. */
+CORE_FN u32 ledger_place(ledger_t *l, u32 leaf, u32 home)
+{
+	u32 d, least = home;
+
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
+		if (ledger_calmer(l, d, least))
+			least = d;
+	if (!ledger_worth(l, leaf, home, least, true))
+		least = home;
+	*CORE_AT(l->wanted, least) += ledger_at(l, leaf)->rate;
+	return least;
+}
+
 /*
- * The next leaf that gets less than it is to get, since its threads are where more is
- * wanted than there is: one of them moves from the domain where they get least to the one
- * that has most left. Once a leaf and run; the next run sees whether that was enough.
+ * Are the leaf's threads in one domain far ahead of those in another? One of those that are
+ * furthest behind goes where they are furthest ahead. And without waiting for that, where far less
+ * is wanted than where most of it is.
+ */
+CORE_FN struct ledger_move ledger_find_even(ledger_t *l, u32 n)
+{
+	u32 d, least = CORE_ZERO, most = CORE_ZERO, behind = CORE_ZERO, ahead = CORE_ZERO;
+	s64 least_ns = 0, most_ns = 0;
+
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
+		ledger_cell_t *c = ledger_cell(l, n, d);
+
+		if (ledger_calmer(l, d, least))
+			least = d;
+		if (!c->runnable)
+			continue;
+		if (c->runnable > ledger_cell(l, n, most)->runnable)
+			most = d;
+		if (c->ahead_ns < least_ns) {
+			least_ns = c->ahead_ns;
+			behind = d;
+		}
+		if (c->ahead_ns > most_ns) {
+			most_ns = c->ahead_ns;
+			ahead = d;
+		}
+	}
+	if (ledger_cell(l, n, most)->runnable > 1 && ledger_worth(l, n, most, least, true))
+		return ledger_go(l, n, most, least);
+	if (most_ns - least_ns < LEDGER_APART_NS || !ledger_cell(l, n, behind)->runnable ||
+	    !ledger_worth(l, n, behind, ahead, false))
+		return (struct ledger_move){};
+	return ledger_go(l, n, behind, ahead);
+}
+
+/*
+ * The next leaf of which a thread is to move, and where to: to where there is room, or else to
+ * where there are fewer. Once a leaf and run; the next run sees whether that was enough.
  */
 CORE_FN struct ledger_move ledger_move(ledger_t *l)
 {
-	struct ledger_move none = {};
-	u32 n, d;
+	struct ledger_move move = {};
+	u32 n;
 
-	for (n = l->mover; n && CORE_MORE; n = ledger_at(l, n)->next) {
-		ledger_node_t *h = ledger_at(l, n);
-		struct ledger_move move = {.leaf = n};
-		u64 least = ~0ULL, most = 0;
-
-		if (h->gets + LEDGER_CPU / LEDGER_MOVES > h->want)
-			continue;
-		for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
-			ledger_cell_t *c = ledger_cell(l, n, d);
-			u64 left = (u64)*CORE_AT(l->of, d) * LEDGER_CPU - *CORE_AT(l->column, d);
-
-			if (c->runnable && c->share / c->runnable < least) {
-				least = c->share / c->runnable;
-				move.from = d;
-			}
-			if (left > most) {
-				most = left;
-				move.to = d;
-			}
-		}
-		if (most < LEDGER_CPU / LEDGER_MOVES || move.from == move.to)
-			continue;
-		*CORE_AT(l->column, move.to) += h->rate < most ? h->rate : most;
-		l->mover = h->next;
-		return move;
+	for (n = l->mover; n && !move.leaf && CORE_MORE; n = ledger_at(l, n)->next) {
+		move = ledger_find_room(l, n);
+		if (!move.leaf)
+			move = ledger_find_even(l, n);
 	}
-	l->mover = HSFQ_NIL;
-	return none;
+	l->mover = n;
+	return move;
 }
 
 #endif

@@ -216,7 +216,7 @@ static void see(void)
 			hsfq_node_t *l = &d->tree.node[leaves[n]];
 			u64 until_now = l->runnable * tick(0);
 
-			ledger_see(&ledger, leaves[n], i, l->runnable,
+			ledger_see(&ledger, leaves[n], i, l->runnable, l->weights,
 				   d->queue[leaves[n]].runnable_ns + until_now, l->served_ns);
 		}
 		pthread_mutex_unlock(&d->lock);

@@ -59,9 +59,57 @@ static __always_inline u32 queue_for(struct thread __arena *th)
 }
 
 #ifdef SINGLE_CPU
-#define ledger_rests     0
-#define wake_ledger(now) ((void)0)
+#define ledger_rests                0
+#define wake_ledger(now)            ((void)0)
+#define idle_at_home(p, cpu, flags) (-EBUSY)
+#define cpu_for_new(p, leaf, cpu)   (cpu)
 #else
+/* Its CPUs. */
+struct domain_cpus {
+	struct bpf_cpumask __kptr *mask;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one a domain, sized before load */
+	__type(key, u32);
+	__type(value, struct domain_cpus);
+} domain_cpus SEC(".maps");
+
+/* Before anybody is scheduled. */
+__noinline int name_cpus(u32 domain)
+{
+	struct domain_cpus *cpus_of = bpf_map_lookup_elem(&domain_cpus, &domain);
+	struct bpf_cpumask *mask;
+	u32 cpu;
+
+	if (!cpus_of)
+		return -EINVAL;
+	mask = bpf_cpumask_create();
+	if (!mask)
+		return -ENOMEM;
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++)
+		if (domain_of(cpu) == domain)
+			bpf_cpumask_set_cpu(cpu, mask);
+	mask = bpf_kptr_xchg(&cpus_of->mask, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return 0;
+}
+
+/* An idle CPU of the domain where the thread was served last, as the kernel chooses among those,
+ * or a negative number. Where domains are no caches, the kernel by itself would take it from one
+ * to the other at each wake-up. */
+static __always_inline s32 idle_at_home(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	u32 domain = domain_of(prev_cpu);
+	struct domain_cpus *cpus_of = bpf_map_lookup_elem(&domain_cpus, &domain);
+	struct bpf_cpumask *mask = cpus_of ? cpus_of->mask : NULL;
+
+	return mask ? select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask)
+		    : -EBUSY;
+}
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

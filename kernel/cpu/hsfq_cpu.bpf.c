@@ -120,13 +120,19 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 
 	if (nr_cpus == 1 || (th && must_wait(p, th)))
 		return prev_cpu;
-	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	cpu = nr_domains > 1 ? idle_at_home(p, prev_cpu, wake_flags) : -EBUSY;
+	if (cpu >= 0)
+		idle = true;
+	else
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	/* `idle` is said of the waker's own CPU, too. */
 	if (idle && (wake_flags & SCX_WAKE_SYNC) && cpu == (s32)bpf_get_smp_processor_id() &&
 	    cpu_of(cpu)->th)
 		idle = sched_may_follow(tree_at(domain_of(cpu)));
 	if (idle)
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, 0);
+	else if (nr_domains > 1 && (wake_flags & SCX_WAKE_FORK) && (th = thread_of(p)))
+		cpu = cpu_for_new(p, th->leaf, cpu);
 	return cpu;
 }
 

@@ -171,7 +171,7 @@ __noinline int read_leaves(u32 domain, u32 from, u64 now)
 		hsfq_node_t *h = ARENA_AT(d->tree.node, n);
 
 		if (h->flags & HSFQ_LEAF)
-			ledger_see(&the_ledger, n, domain, h->runnable,
+			ledger_see(&the_ledger, n, domain, h->runnable, h->weights,
 				   *ARENA_AT(d->runnable_ns, n) + h->runnable * now, h->served_ns);
 	}
 	unlock_irq(lock, &flags);
@@ -262,6 +262,19 @@ __noinline int cpu_in(struct task_struct *p __arg_trusted, u32 domain)
 	}
 	bpf_rcu_read_unlock();
 	return found;
+}
+
+/* A CPU for a new thread that found none idle, whose parent runs on this one. */
+__noinline int cpu_for_new(struct task_struct *p __arg_trusted, u32 leaf, s32 cpu)
+{
+	u32 home = domain_of(cpu), to;
+
+	barrier_var(leaf);
+	to = ledger_place(&the_ledger, leaf % HSFQ_NODES, home);
+	if (to == home)
+		return cpu;
+	home = cpu_in(p, to);
+	return (s32)home >= 0 ? (s32)home : cpu;
 }
 
 /* A thread waits in the domain of which no CPU there has heard. */
@@ -358,8 +371,11 @@ static bool make_domains(void)
 	    !make_room(&the_ledger, sizeof(the_ledger)) ||
 	    !make_room(ledger_cells, (u64)nr_domains * HSFQ_NODES * sizeof(*ledger_cells)))
 		return false;
-	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++)
+	for (domain = CORE_ZERO; domain < nr_domains && can_loop; domain++) {
 		hsfq_init(tree_at(domain));
+		if (name_cpus(domain))
+			return false;
+	}
 	the_ledger.cell = ledger_cells;
 	ledger_init(&the_ledger, nr_domains);
 	ledger_last_ns = clock_now();

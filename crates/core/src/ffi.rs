@@ -351,6 +351,7 @@ extern "C" {
         leaf: u32,
         domain: u32,
         runnable: u32,
+        weights: u32,
         runnable_ns: u64,
         served_ns: u64,
     );

@@ -40,6 +40,8 @@ struct Known {
 pub struct Seen {
     /// Its threads that are runnable now.
     pub runnable: u32,
+    /// Their weights.
+    pub weights: u32,
     /// How long its threads were runnable so far, all together.
     pub runnable_ns: u64,
     /// What it was served so far.
@@ -190,11 +192,14 @@ impl Ledger {
         let (raw, leaf) = (self.raw.as_mut_ptr(), leaf.number());
         let Seen {
             runnable,
+            weights,
             runnable_ns,
             served_ns,
         } = seen;
         // SAFETY: checked.
-        unsafe { ffi::qcore_ledger_see(raw, leaf, domain, runnable, runnable_ns, served_ns) };
+        unsafe {
+            ffi::qcore_ledger_see(raw, leaf, domain, runnable, weights, runnable_ns, served_ns)
+        };
         Ok(())
     }
 

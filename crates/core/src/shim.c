@@ -310,7 +310,7 @@ void qcore_ledger_set_servers(ledger_t *l, u32 domain, u32 servers) { ledger_set
 void qcore_ledger_mknod(ledger_t *l, u32 n, u32 parent, u32 weight, bool leaf) { ledger_mknod(l, n, parent, weight, leaf); }
 void qcore_ledger_rmnod(ledger_t *l, u32 n) { ledger_rmnod(l, n); }
 void qcore_ledger_set_weight(ledger_t *l, u32 n, u32 weight) { ledger_set_weight(l, n, weight); }
-void qcore_ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u64 runnable_ns, u64 served_ns) { ledger_see(l, leaf, domain, runnable, runnable_ns, served_ns); }
+void qcore_ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u32 weights, u64 runnable_ns, u64 served_ns) { ledger_see(l, leaf, domain, runnable, weights, runnable_ns, served_ns); }
 u32 qcore_ledger_share(ledger_t *l, u32 n, u32 domain) { return ledger_share(l, n, domain); }
 void qcore_ledger_settle(ledger_t *l, u64 elapsed_ns) { ledger_settle(l, elapsed_ns); }
 struct ledger_move qcore_ledger_move(ledger_t *l) { return ledger_move(l); }

@@ -8,6 +8,7 @@ use qlinux_core::sim::{due, run, Change, Due, Workload};
 use qlinux_core::{Error, NodeId};
 use qlinux_properties::cases;
 use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;
 /// Within a second a class cannot be closer to what is its due than its turn is long.
@@ -151,6 +152,61 @@ fn who_was_alone_is_divided_with_like_any_other() {
     }
 }
 
+/// Two processors or more, and classes with so many threads of weight 100 and of weight 300 that
+/// are always runnable: the thread that is furthest from what its class gets in the mean by
+/// weight, over ten seconds.
+fn furthest_thread(servers: u32, domains: u32, classes: &[[u32; 2]]) -> f64 {
+    let mut text = format!(
+        "duration = '10s'\nservers = {servers}\ndomains = {domains}\nlate = ['0us', '50us']\n"
+    );
+    for (class, counts) in classes.iter().enumerate() {
+        text += &format!("[[class]]\npath = '/{class}'\nleaf = 'ts'\nweight = 100\n");
+        for (count, weight) in counts.iter().zip([100, 300]) {
+            if *count > 0 {
+                text += &format!(
+                    "[[thread]]\nclass = '/{class}'\nname = '{class}:{weight}:'\n\
+                     weight = {weight}\ncount = {count}\n"
+                );
+            }
+        }
+    }
+    let workload: Workload = text.parse().expect("that is a workload");
+    let summary = run(&workload, Core::new()).unwrap().summary();
+    let mut by_class: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for row in summary.threads {
+        let mut name = row.name.split(':');
+        let class = name.next().unwrap().to_string();
+        let weight: f64 = name.next().unwrap().parse().unwrap();
+        let all = by_class.entry(class).or_default();
+        all.push(row.served_ns as f64 / weight);
+    }
+    let off = by_class.values().flat_map(|all| {
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        all.iter().map(move |served| (served / mean - 1.0).abs())
+    });
+    off.fold(0.0, f64::max)
+}
+
+/// Threads of a class that happen to be many in one domain and few in another get the same all the
+/// same, also where their number cannot be divided: they take turns.
+#[test]
+fn threads_of_a_class_get_the_same_in_every_domain() {
+    for (servers, domains) in [(2, 2), (4, 2), (8, 2), (64, 4)] {
+        for busy in [servers + 1, servers * 3 / 2, servers * 2 + 1] {
+            for classes in [
+                &[[busy, 0]][..],
+                &[[busy, 0], [servers, 0]],
+                &[[busy, busy]],
+                &[[busy, busy], [servers, 0]],
+            ] {
+                let off = furthest_thread(servers, domains, classes);
+                println!("{servers} {domains} {classes:?}: {off:.4}");
+                assert!(off < 0.04, "{servers} in {domains}, {classes:?}: {off}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
@@ -168,7 +224,7 @@ proptest! {
         for (i, (_, threads)) in leaves.iter().enumerate() {
             for (domain, &runnable) in threads.iter().enumerate() {
                 let runnable_ns = u64::from(runnable) * PERIOD_NS;
-                ledger.see(node(i), domain as u32, Seen { runnable, runnable_ns, served_ns: 0 }).unwrap();
+                ledger.see(node(i), domain as u32, Seen { runnable, weights: 100 * runnable, runnable_ns, served_ns: 0 }).unwrap();
             }
         }
         ledger.settle(PERIOD_NS);
@@ -199,6 +255,7 @@ fn a_leaf_goes_where_another_one_cannot_be_served() {
     let [x, y] = [2, 3].map(|n| NodeId::from_number(n).unwrap());
     let see = |runnable| Seen {
         runnable,
+        weights: 100 * runnable,
         runnable_ns: u64::from(runnable) * PERIOD_NS,
         served_ns: 0,
     };
@@ -229,6 +286,7 @@ fn a_thread_moves_where_there_is_something_left() {
                 0,
                 Seen {
                     runnable,
+                    weights: 100,
                     runnable_ns,
                     served_ns: 0,
                 },

@@ -52,17 +52,19 @@ impl Books {
         self.of(domain, class).served_ns += ran_ns;
     }
 
-    /// A thread of the class became runnable in the domain.
-    pub(super) fn arrived(&mut self, domain: usize, class: usize, now: u64) {
+    /// A thread of the class, of this weight, became runnable in the domain.
+    pub(super) fn arrived(&mut self, domain: usize, class: usize, weight: u32, now: u64) {
         let seen = self.of(domain, class);
         seen.runnable += 1;
+        seen.weights += weight;
         seen.runnable_ns = seen.runnable_ns.wrapping_sub(now);
     }
 
     /// A thread of the class is not runnable there any more.
-    pub(super) fn departed(&mut self, domain: usize, class: usize, now: u64) {
+    pub(super) fn departed(&mut self, domain: usize, class: usize, weight: u32, now: u64) {
         let seen = self.of(domain, class);
         seen.runnable -= 1;
+        seen.weights -= weight;
         seen.runnable_ns = seen.runnable_ns.wrapping_add(now);
     }
 }
@@ -169,7 +171,7 @@ impl<E: Servers> Machine<E> {
     pub(super) fn arrived(&mut self, thread: usize) {
         let th = &self.threads[thread];
         if let Some(books) = &mut self.ledger {
-            books.arrived(th.domain, th.class, self.now);
+            books.arrived(th.domain, th.class, th.weight(), self.now);
         }
     }
 
@@ -177,7 +179,7 @@ impl<E: Servers> Machine<E> {
     pub(super) fn departed(&mut self, thread: usize) {
         let th = &self.threads[thread];
         if let Some(books) = &mut self.ledger {
-            books.departed(th.domain, th.class, self.now);
+            books.departed(th.domain, th.class, th.weight(), self.now);
         }
     }
 

@@ -106,7 +106,14 @@ impl<E: Servers> Machine<E> {
         let id = self.threads[thread].id;
         let set = self.each(|engine| engine.set_thread_weight(id, weight));
         set.map_err(refused(self.now, what))?;
+        let runnable = state != State::Asleep;
+        if runnable {
+            self.departed(thread);
+        }
         self.threads[thread].weights.push((self.now, weight));
+        if runnable {
+            self.arrived(thread);
+        }
         if state == State::Waiting {
             self.wait(thread)?;
         }

@@ -138,6 +138,16 @@ pub(super) struct Thread {
     pub(super) domain: usize,
 }
 
+impl Thread {
+    /// Its weight now.
+    pub(super) fn weight(&self) -> u32 {
+        self.weights
+            .last()
+            .expect("it has had one from the start")
+            .1
+    }
+}
+
 pub(super) struct Service {
     pub(super) thread: usize,
     pub(super) since_ns: u64,

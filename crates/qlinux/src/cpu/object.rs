@@ -21,7 +21,8 @@ pub const OPS: &str = "hsfq_ops";
 const TIMERS: &str = "timers";
 const CGROUPS: &str = "cgroups";
 const TRACE: &str = "hsfq_trace";
-const LOCKS: &str = "domain_locks";
+/// One of each a domain.
+const OF_DOMAINS: [&str; 2] = ["domain_locks", "domain_cpus"];
 
 /// Flags of a map whose memory is there from the start.
 const PREALLOCATED: u32 = 0;
@@ -61,7 +62,9 @@ pub fn load(settings: &Settings) -> Result<Object> {
         let done = match name.as_str() {
             OPS => unknown.take_out(&mut map),
             TIMERS => map.set_max_entries(settings.cpus),
-            LOCKS => map.set_max_entries(settings.domains.count() as u32),
+            name if OF_DOMAINS.contains(&name) => {
+                map.set_max_entries(settings.domains.count() as u32)
+            }
             CGROUPS if settings.preempt_rt => map.set_map_flags(PREALLOCATED),
             TRACE => settings
                 .trace_bytes
