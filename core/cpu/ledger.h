@@ -121,13 +121,22 @@ struct ledger_node {
 typedef struct ledger_cell CORE_MEM ledger_cell_t;
 typedef struct ledger_node CORE_MEM ledger_node_t;
 
+/* One thread of the leaf is to move. */
+struct ledger_move {
+	u32 leaf; /* HSFQ_NIL: nobody has to */
+	u32 from, to;
+};
+
 struct ledger {
 	u32 domains;
-	u32 unused;                    /* nodes from here on were never used */
-	u32 servers;                   /* in all domains */
-	u32 asleep;                    /* the next leaf with nothing runnable that is looked at */
-	u32 leaves;                    /* the first active leaf */
-	u32 mover;                     /* the next that may have to move a thread */
+	u32 unused;              /* nodes from here on were never used */
+	u32 servers;             /* in all domains */
+	u32 asleep;              /* the next leaf with nothing runnable that is looked at */
+	u32 leaves;              /* the first active leaf */
+	u32 mover;               /* the next that may have to move a thread */
+	struct ledger_move move; /* the last that was found, */
+	u32 behind, ahead;       /* and what was found for it: ledger_find_ends */
+	u32 most, least;
 	u32 level[HSFQ_DEPTH_MAX + 2]; /* the first active node of each depth */
 	u32 of[LEDGER_DOMAINS];        /* servers, by domain */
 	u64 column[LEDGER_DOMAINS];    /* what leaves are to get of it, */
@@ -138,12 +147,6 @@ struct ledger {
 };
 
 typedef struct ledger CORE_MEM ledger_t;
-
-/* One thread of the leaf is to move. */
-struct ledger_move {
-	u32 leaf; /* HSFQ_NIL: nobody has to */
-	u32 from, to;
-};
 
 CORE_FN ledger_node_t *ledger_at(ledger_t *l, u32 n)
 {
@@ -757,7 +760,7 @@ CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
 }
 
 /* A thread of the leaf goes: so much less is wanted here, and more there. */
-CORE_FN struct ledger_move ledger_go(ledger_t *l, u32 n, u32 from, u32 to)
+CORE_FN u32 ledger_go(ledger_t *l, u32 n, u32 from, u32 to)
 {
 	ledger_cell_t *f = ledger_cell(l, n, from), *t = ledger_cell(l, n, to);
 
@@ -767,19 +770,20 @@ CORE_FN struct ledger_move ledger_go(ledger_t *l, u32 n, u32 from, u32 to)
 	t->was++;
 	*CORE_AT(l->wanted, from) -= ledger_at(l, n)->rate;
 	*CORE_AT(l->wanted, to) += ledger_at(l, n)->rate;
-	return (struct ledger_move){n, from, to};
+	l->move = (struct ledger_move){n, from, to};
+	return true;
 }
 
 /* Does the leaf get less than it is to get, since its threads are where more is wanted than there
  * is? One of them moves from the domain where they get least to the one that has most left. */
-CORE_FN struct ledger_move ledger_find_room(ledger_t *l, u32 n)
+CORE_STEP u32 ledger_find_room(ledger_t *l CORE_STATE, u32 n)
 {
 	ledger_node_t *h = ledger_at(l, n);
 	u64 least = ~0ULL, most = 0;
 	u32 d, from = 0, to = 0;
 
 	if (h->gets + LEDGER_CPU / LEDGER_MOVES > h->want)
-		return (struct ledger_move){};
+		return false;
 	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 		ledger_cell_t *c = ledger_cell(l, n, d);
 		u64 left = (u64)*CORE_AT(l->of, d) * LEDGER_CPU - *CORE_AT(l->column, d);
@@ -794,7 +798,7 @@ CORE_FN struct ledger_move ledger_find_room(ledger_t *l, u32 n)
 		}
 	}
 	if (most < LEDGER_CPU / LEDGER_MOVES || from == to)
-		return (struct ledger_move){};
+		return false;
 	*CORE_AT(l->column, to) += h->rate < most ? h->rate : most;
 	return ledger_go(l, n, from, to);
 }
@@ -833,40 +837,48 @@ CORE_FN u32 ledger_place(ledger_t *l, u32 leaf, u32 home)
 	return least;
 }
 
+/* Of the domains where the leaf has something runnable: where its threads are furthest behind, and
+ * ahead, and where most are. And the one where least is wanted. */
+CORE_STEP u32 ledger_find_ends(ledger_t *l CORE_STATE, u32 n)
+{
+	u32 d;
+
+	l->behind = l->ahead = l->most = l->least = 0;
+	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
+		ledger_cell_t *c = ledger_cell(l, n, d);
+
+		if (ledger_calmer(l, d, l->least))
+			l->least = d;
+		if (c->runnable > ledger_cell(l, n, l->most)->runnable)
+			l->most = d;
+		if (!c->runnable)
+			continue;
+		if (!ledger_cell(l, n, l->behind)->runnable ||
+		    c->ahead_ns < ledger_cell(l, n, l->behind)->ahead_ns)
+			l->behind = d;
+		if (!ledger_cell(l, n, l->ahead)->runnable ||
+		    c->ahead_ns > ledger_cell(l, n, l->ahead)->ahead_ns)
+			l->ahead = d;
+	}
+	return 0;
+}
+
 /*
  * Are the leaf's threads in one domain far ahead of those in another? One of those that are
  * furthest behind goes where they are furthest ahead. And without waiting for that, where far less
  * is wanted than where most of it is.
  */
-CORE_FN struct ledger_move ledger_find_even(ledger_t *l, u32 n)
+CORE_STEP u32 ledger_find_even(ledger_t *l CORE_STATE, u32 n)
 {
-	u32 d, least = CORE_ZERO, most = CORE_ZERO, behind = CORE_ZERO, ahead = CORE_ZERO;
-	s64 least_ns = 0, most_ns = 0;
+	s64 apart_ns;
 
-	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
-		ledger_cell_t *c = ledger_cell(l, n, d);
-
-		if (ledger_calmer(l, d, least))
-			least = d;
-		if (!c->runnable)
-			continue;
-		if (c->runnable > ledger_cell(l, n, most)->runnable)
-			most = d;
-		if (c->ahead_ns < least_ns) {
-			least_ns = c->ahead_ns;
-			behind = d;
-		}
-		if (c->ahead_ns > most_ns) {
-			most_ns = c->ahead_ns;
-			ahead = d;
-		}
-	}
-	if (ledger_cell(l, n, most)->runnable > 1 && ledger_worth(l, n, most, least, true))
-		return ledger_go(l, n, most, least);
-	if (most_ns - least_ns < LEDGER_APART_NS || !ledger_cell(l, n, behind)->runnable ||
-	    !ledger_worth(l, n, behind, ahead, false))
-		return (struct ledger_move){};
-	return ledger_go(l, n, behind, ahead);
+	ledger_find_ends(l, n);
+	if (ledger_cell(l, n, l->most)->runnable > 1 && ledger_worth(l, n, l->most, l->least, true))
+		return ledger_go(l, n, l->most, l->least);
+	apart_ns = ledger_cell(l, n, l->ahead)->ahead_ns - ledger_cell(l, n, l->behind)->ahead_ns;
+	if (apart_ns < LEDGER_APART_NS || !ledger_worth(l, n, l->behind, l->ahead, false))
+		return false;
+	return ledger_go(l, n, l->behind, l->ahead);
 }
 
 /*
@@ -875,16 +887,12 @@ CORE_FN struct ledger_move ledger_find_even(ledger_t *l, u32 n)
  */
 CORE_FN struct ledger_move ledger_move(ledger_t *l)
 {
-	struct ledger_move move = {};
-	u32 n;
+	u32 n = l->mover, moves = CORE_ZERO;
 
-	for (n = l->mover; n && !move.leaf && CORE_MORE; n = ledger_at(l, n)->next) {
-		move = ledger_find_room(l, n);
-		if (!move.leaf)
-			move = ledger_find_even(l, n);
-	}
+	for (; n && !moves && CORE_MORE; n = ledger_at(l, n)->next)
+		moves = ledger_find_room(l, n) || ledger_find_even(l, n);
 	l->mover = n;
-	return move;
+	return moves ? l->move : (struct ledger_move){};
 }
 
 #endif

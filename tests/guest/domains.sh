@@ -74,6 +74,23 @@ echo max >$CG/b/x/cpu.max
 near_nested 4 0.5 5
 for class in a b/x b/y b; do gone $class; done
 
+# Threads of a class get the same in both domains, though they start in one and cannot be divided.
+make_class mates
+echo 0-1 >$CG/mates/cpuset.cpus
+busy mates 5
+until (($(wc -l <$CG/mates/cgroup.procs) == 5)); do sleep 0.01; done
+echo >$CG/mates/cpuset.cpus
+sleep 0.5
+mapfile -t mates <$CG/mates/cgroup.procs
+ran_all() { for pid in "${mates[@]}"; do cut -d' ' -f1 "/proc/$pid/schedstat"; done | tr '\n' ' '; }
+read -ra before <<<"$(ran_all)"
+sleep 4
+read -ra after <<<"$(ran_all)"
+mean=0
+for i in "${!mates[@]}"; do mean=$((mean + (after[i] - before[i]) / 5)); done
+for i in "${!mates[@]}"; do near mate $((after[i] - before[i])) $mean 3; done
+gone mates
+
 # A holder in one domain, in a class of weight 1; who waits is in the other domain and in a heavy class.
 for class in light heavy other; do make_class $class; done
 echo 1 >$CG/light/cpu.weight
