@@ -94,6 +94,7 @@ pub const ALL: &[Experiment] = &[
     table4::EXPERIMENT,
     price::EXPERIMENT,
     price::SEVERAL,
+    price::DOMAINS,
     osdi96_5::EXPERIMENT,
     osdi96_7a::EXPERIMENT,
     osdi96_7b::EXPERIMENT,
@@ -200,15 +201,29 @@ impl Lab {
 
     /// Runs `part` under the stock kernel and under QLinux and returns what it found.
     pub fn each_side<T>(&self, part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
-        self.on(&[Side::Stock, Side::Qlinux], part)
+        self.each_side_with(&[], part)
+    }
+
+    /// Likewise, with more arguments for `qlinux up cpu`.
+    pub fn each_side_with<T>(
+        &self,
+        options: &[&str],
+        part: impl Fn(&Session) -> Result<T>,
+    ) -> Result<Sides<T>> {
+        self.on(&[Side::Stock, Side::Qlinux], options, part)
     }
 
     /// Likewise under the peer too, if there is one.
     pub fn every_side<T>(&self, part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
-        self.on(&[Side::Stock, Side::Flatcg, Side::Qlinux], part)
+        self.on(&[Side::Stock, Side::Flatcg, Side::Qlinux], &[], part)
     }
 
-    fn on<T>(&self, usual: &[Side], part: impl Fn(&Session) -> Result<T>) -> Result<Sides<T>> {
+    fn on<T>(
+        &self,
+        usual: &[Side],
+        options: &[&str],
+        part: impl Fn(&Session) -> Result<T>,
+    ) -> Result<Sides<T>> {
         let mut found = Sides {
             stock: None,
             flatcg: None,
@@ -219,7 +234,7 @@ impl Lab {
                 self.say(&reason);
                 continue;
             }
-            let session = Session::enter(side)?;
+            let session = Session::enter_with(side, options)?;
             let result = Some(part(&session)?);
             session.check()?;
             match side {

@@ -39,6 +39,18 @@ pub const SEVERAL: Experiment = Experiment {
     ..EXPERIMENT
 };
 
+pub const DOMAINS: Experiment = Experiment {
+    name: "price-domains",
+    title: "Time that switching programs take on eight processors in two domains, by that under the stock kernel",
+    cpus: 8,
+    seconds: 40,
+    run: |lab| {
+        let sides = lab.each_side_with(&["--domains", "2"], |session| measure(lab, session))?;
+        compare(lab, &DOMAINS, sides)
+    },
+    ..EXPERIMENT
+};
+
 /// The class in which everything runs.
 const CLASS: &str = "/work";
 /// What is asked of every ratio, and of their geometric mean.
