@@ -57,6 +57,7 @@ enum {
 	LEDGER_ASLEEP = 64,  /* leaves with nothing runnable that are looked at in one run */
 	LEDGER_MOVES = 8,    /* less than this part of a processor moves nobody */
 	LEDGER_MOMENT = 256, /* this part of a run is 8 us */
+	LEDGER_FINE = 256,   /* of one, for mean weights; and so many ns */
 };
 
 /* So often the ledger is drawn up. */
@@ -301,16 +302,16 @@ CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 	return 0;
 }
 
-/* How long threads of the leaf were runnable in the domain since the last run, in LEDGER_MOMENT ns:
+/* How long threads of the leaf were runnable in the domain since the last run, in LEDGER_FINE ns:
  * each as much longer as it weighs more than those of the leaf in the mean. */
 CORE_FN u64 ledger_wanted(ledger_node_t *h, ledger_cell_t *c)
 {
-	u64 moments = (c->runnable_ns - c->runnable_before_ns) / LEDGER_MOMENT;
+	u64 moments = (c->runnable_ns - c->runnable_before_ns) / LEDGER_FINE;
 
 	if (!c->runnable || !c->weights)
 		return moments;
-	return moments * ((u64)c->weights * LEDGER_MOMENT / c->runnable) /
-	       (h->heavy * LEDGER_MOMENT / h->runnable + 1);
+	return moments * ((u64)c->weights * LEDGER_FINE / c->runnable) /
+	       (h->heavy * LEDGER_FINE / h->runnable + 1);
 }
 
 /* How far the active leaf's threads are ahead in each domain. Those that have come since the last
