@@ -764,13 +764,14 @@ CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
 CORE_FN u32 ledger_go(ledger_t *l, u32 n, u32 from, u32 to)
 {
 	ledger_cell_t *f = ledger_cell(l, n, from), *t = ledger_cell(l, n, to);
+	u64 rate = ledger_at(l, n)->rate;
 
 	t->ahead_ns = ledger_part(t->runnable, t->runnable + 1, t->ahead_ns) +
 		      ledger_part(1, t->runnable + 1, f->ahead_ns);
 	f->was--;
 	t->was++;
-	*CORE_AT(l->wanted, from) -= ledger_at(l, n)->rate;
-	*CORE_AT(l->wanted, to) += ledger_at(l, n)->rate;
+	*CORE_AT(l->wanted, from) -= rate < *CORE_AT(l->wanted, from) ? rate : 0;
+	*CORE_AT(l->wanted, to) += rate;
 	l->move = (struct ledger_move){n, from, to};
 	return true;
 }
@@ -805,21 +806,26 @@ CORE_STEP u32 ledger_find_room(ledger_t *l CORE_STATE, u32 n)
 }
 
 /* May a thread of the leaf go there: is no more wanted of each processor there, with it, than here?
- * `far`: a quarter less. */
+ * `far`: a quarter less, and here more than there is. */
 CORE_FN bool ledger_worth(ledger_t *l, u32 n, u32 from, u32 to, bool far)
 {
 	u64 rate = ledger_at(l, n)->rate, more = rate - rate / LEDGER_MOVES;
 	u64 here = *CORE_AT(l->wanted, from) * *CORE_AT(l->of, to),
 	    there = (*CORE_AT(l->wanted, to) + more) * *CORE_AT(l->of, from);
 
-	return there <= here - far * (here / 4);
+	if (!far)
+		return there <= here;
+	return there <= here - here / 4 &&
+	       here > (u64)*CORE_AT(l->of, from) * *CORE_AT(l->of, to) * LEDGER_CPU;
 }
 
 /* Is less wanted of each processor there than here? */
 CORE_FN bool ledger_calmer(ledger_t *l, u32 there, u32 here)
 {
-	return *CORE_AT(l->wanted, there) * *CORE_AT(l->of, here) <
-	       *CORE_AT(l->wanted, here) * *CORE_AT(l->of, there);
+	u32 servers = *CORE_AT(l->of, here);
+
+	return !servers || *CORE_AT(l->wanted, there) * servers <
+				   *CORE_AT(l->wanted, here) * *CORE_AT(l->of, there);
 }
 
 /* Where a new thread of the leaf is to wait, whose parent is at home here and that finds no idle

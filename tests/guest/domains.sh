@@ -11,13 +11,17 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=lib/lending.sh
 . /usr/lib/qlinux/tests/guest/lib/lending.sh
 
+# So many seconds suffice for 2 %.
+span=$(times 3 5)
+readonly span
+
 like too-many "$(qlinux up cpu --domains 5 2>&1)" '5 domains of 4 processors: give 1 to 4'
 echo +cpuset +cpu >$CG/cgroup.subtree_control
 check up qlinux up cpu --domains 2
 like said "$(qlinux status)" 'in 2 domains'
 
 nested 4
-near_nested 4 0.5
+near_nested 4 0.5 "$(times 5 10)"
 # What `qlinux top` shows is of both domains.
 equal threads "$(qlinux class show / --json | tr -d ' \n' | grep -o '"path":"/b/y"[^}]*"threads":4' | grep -c .)" 1
 
@@ -28,7 +32,7 @@ echo 400 >$CG/waker/cpu.weight
 	echo $BASHPID >$CG/waker/cgroup.procs
 	exec cyclictest -q -t4 -i1000 --policy=other -D100s
 ) >/dev/null 2>&1 &
-use 5 a b/x b/y
+use "$span" a b/x b/y
 near beside-a "$(of a a b/x b/y)" 0.2 2
 near beside-b-y "$(of b/y a b/x b/y)" 0.5 2
 gone waker
@@ -40,7 +44,7 @@ else
 	make_class lazy
 	echo 1 >$CG/lazy/cpu.idle
 	busy lazy 4
-	use 5 lazy
+	use "$span" lazy
 	check "lazy: ${used[lazy]}" awk -v u="${used[lazy]}" 'BEGIN { exit !(u < 0.02) }'
 	gone lazy
 fi
@@ -48,7 +52,7 @@ fi
 # Bound to one domain, a class has of that domain what it is due; the others have what is left.
 echo 0-1 >$CG/a/cpuset.cpus
 echo 300 >$CG/a/cpu.weight
-use 5 a b/x b/y
+use "$span" a b/x b/y
 near bound "$(of a a b/x b/y)" 0.42857 2
 echo 100 >$CG/a/cpu.weight
 echo >$CG/a/cpuset.cpus
@@ -56,17 +60,17 @@ echo >$CG/a/cpuset.cpus
 # A domain goes away whole, and comes back.
 for cpu in 2 3; do echo 0 >/sys/devices/system/cpu/cpu$cpu/online; done
 sleep 0.5
-near_nested 2 2 4
+near_nested 2 2 "$span"
 for cpu in 2 3; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online; done
 sleep 0.5
-near_nested 4 2 4
+near_nested 4 2 "$span"
 
 # Budgets are of all domains together, also of a class above.
 echo "100000 100000" >$CG/b/x/cpu.max
-use 5 b/x
+use "$span" b/x
 near max-of-one "${used[b/x]}" 1
 echo "150000 100000" >$CG/b/cpu.max
-use 5 b a
+use "$span" b a
 near max-of-both "${used[b]}" 1.5
 near rest "${used[a]}" 2.5 4
 echo max >$CG/b/cpu.max
@@ -84,7 +88,7 @@ sleep 0.5
 mapfile -t mates <$CG/mates/cgroup.procs
 ran_all() { for pid in "${mates[@]}"; do cut -d' ' -f1 "/proc/$pid/schedstat"; done | tr '\n' ' '; }
 read -ra before <<<"$(ran_all)"
-sleep 4
+sleep "$span"
 read -ra after <<<"$(ran_all)"
 mean=0
 for i in "${!mates[@]}"; do mean=$((mean + (after[i] - before[i]) / 5)); done
@@ -118,12 +122,13 @@ for class in light heavy other; do gone $class; done
 
 # The numbers of classes that are gone are given again, to others.
 made=0
-for _ in {1..40}; do
+rounds=$(times 15 40)
+for ((i = 0; i < rounds; i++)); do
 	make_class short && busy short 2
 	until grep -q . $CG/short/cgroup.procs; do sleep 0.01; done
 	gone short && made=$((made + 1))
 done
-equal made "$made" 40
+equal made "$made" "$rounds"
 like up "$(qlinux status)" 'H-SFQ schedules.* threads moved to other domains'
 check down qlinux down cpu
 finish
