@@ -51,9 +51,9 @@ const CASES: [(&str, usize, usize); 3] = [
 ];
 
 /// What each of them does: nothing much, so that it is always entitled to run at once. Its period is
-/// not quite 2 ms. With several processors the guest's have turns of 100 µs (vm/run), and in step with
+/// about 2 ms. With several processors the guest's have turns of 100 µs (vm/run), and in step with
 /// those a wake-up would take the same time each time, a long or a short one as chance has it.
-const SLEEPER: [&str; 4] = ["--run", "20us", "--period", "1997us"];
+const SLEEPER: [&str; 6] = ["--run", "20us", "--period", "1800us", "--vary", "400us"];
 
 /// Busy classes, and the weight of each; a class that wakes has the default weight.
 const BUSY: usize = 3;

@@ -74,6 +74,9 @@ pub enum Work {
         /// Length of a period
         #[arg(long, value_parser = parse_duration, default_value = "10ms")]
         period: Duration,
+        /// Each period is longer by up to so much, at random
+        #[arg(long, value_parser = parse_duration, default_value = "0s")]
+        vary: Duration,
     },
     /// Like sleeper, but leave no period out; log when each began and was done, after its time
     Rounds {
@@ -297,7 +300,12 @@ impl Work {
             Work::Tap { tap, .. } => tap::run(counter, count, tap),
             Work::Inf(_) | Work::Threads { .. } => inf::run(count),
             Work::Dhry(_) => dhry::run(count),
-            Work::Sleeper { run, period, .. } => timed::sleeper(counter, count, *run, *period),
+            Work::Sleeper {
+                run, period, vary, ..
+            } => {
+                let seed = u64::from(std::process::id()) << 16 | slot as u64;
+                timed::sleeper(counter, count, *run, *period, *vary, seed)
+            }
             Work::Rounds { run, period, .. } => timed::rounds(counter, count, *run, *period),
             Work::Burst {
                 run, sleep, seed, ..

@@ -21,8 +21,17 @@ pub fn work_for(count: &AtomicU64, cpu: Duration) {
     }
 }
 
-/// Wakes at every multiple of `period`, logs by how many nanoseconds late, works for `run`.
-pub fn sleeper(counter: &Counter, count: &AtomicU64, run: Duration, period: Duration) {
+/// Wakes once in every period, logs by how many nanoseconds late, works for `run`. Each period is
+/// longer than `period` by up to `vary`, at random.
+pub fn sleeper(
+    counter: &Counter,
+    count: &AtomicU64,
+    run: Duration,
+    period: Duration,
+    vary: Duration,
+    seed: u64,
+) {
+    let mut random = fastrand::Rng::with_seed(seed);
     let period = (period.as_nanos() as u64).max(1);
     let mut wake = sys::now_ns() + period;
     loop {
@@ -31,7 +40,7 @@ pub fn sleeper(counter: &Counter, count: &AtomicU64, run: Duration, period: Dura
         work_for(count, run);
         // A period that overran is left out, as a player leaves out a frame.
         let missed = sys::now_ns().saturating_sub(wake) / period;
-        wake += (missed + 1) * period;
+        wake += (missed + 1) * period + random.u64(0..=vary.as_nanos() as u64);
     }
 }
 

@@ -164,7 +164,8 @@ fn an_older_kernel_is_good_for_less() {
     );
     assert_eq!(
         machine.item("functions that it calls").found,
-        "older ones do as well for scx_bpf_dsq_peek, scx_bpf_task_set_slice, __scx_bpf_dsq_insert_vtime"
+        "older ones do as well for scx_bpf_dsq_peek, scx_bpf_task_set_slice, __scx_bpf_dsq_insert_vtime, \
+         __scx_bpf_select_cpu_and"
     );
     assert!(report.lacking.iter().any(|lack| lack.since == Some("6.17")));
     before_cpu_on(machine.0.path()).unwrap();

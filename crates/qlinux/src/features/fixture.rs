@@ -37,6 +37,9 @@ const FUNCTIONS: [(u32, &[(&str, usize)]); 6] = [
             ("bpf_rcu_read_lock", 0),
             ("bpf_rcu_read_unlock", 0),
             ("bpf_cpumask_test_cpu", 2),
+            ("bpf_cpumask_create", 0),
+            ("bpf_cpumask_set_cpu", 2),
+            ("bpf_cpumask_release", 1),
             ("bpf_arena_alloc_pages", 5),
             ("bpf_rdonly_cast", 2),
             ("scx_bpf_dispatch", 4),
@@ -79,6 +82,7 @@ const FUNCTIONS: [(u32, &[(&str, usize)]); 6] = [
             ("bpf_skb_get_hash", 1),
             ("bpf_qdisc_watchdog_schedule", 3),
             ("bpf_qdisc_bstats_update", 2),
+            ("scx_bpf_select_cpu_and", 5),
         ],
     ),
     (
@@ -87,6 +91,7 @@ const FUNCTIONS: [(u32, &[(&str, usize)]); 6] = [
             ("scx_bpf_dsq_peek", 1),
             ("scx_bpf_task_set_slice", 2),
             ("__scx_bpf_dsq_insert_vtime", 2),
+            ("__scx_bpf_select_cpu_and", 3),
         ],
     ),
 ];

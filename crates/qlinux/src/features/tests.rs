@@ -28,6 +28,7 @@ fn each_version_lacks_what_came_later() {
                 "scx_bpf_dsq_peek",
                 "scx_bpf_task_set_slice",
                 "__scx_bpf_dsq_insert_vtime",
+                "__scx_bpf_select_cpu_and",
                 IDLE,
             ],
         ),
