@@ -111,12 +111,12 @@ struct ledger_node {
 	u32 level;     /* the next active node of the same depth */
 	u64 served_ns; /* in all domains, up to the last run */
 	/* of a leaf */
-	u32 next;        /* the next active leaf */
-	u32 runnable;    /* threads in all domains, now, */
-	u64 heavy;       /* and their weights */
-	u64 runnable_ns; /* likewise */
-	u64 rate;        /* what each of its threads is to get */
-	u64 gets;        /* of what it is to get, what it can get where its threads are */
+	u32 next;           /* the next active leaf */
+	u32 runnable;       /* threads in all domains, now, */
+	u64 thread_weights; /* and their weights */
+	u64 runnable_ns;    /* likewise */
+	u64 rate;           /* what each of its threads is to get */
+	u64 gets;           /* of what it is to get, what it can get where its threads are */
 };
 
 typedef struct ledger_cell CORE_MEM ledger_cell_t;
@@ -282,12 +282,12 @@ CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 	u32 d;
 
 	h->runnable = 0;
-	h->heavy = 0;
+	h->thread_weights = 0;
 	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 		ledger_cell_t *c = ledger_cell(l, n, d);
 
 		h->runnable += c->runnable;
-		h->heavy += c->weights;
+		h->thread_weights += c->weights;
 		served_ns += c->served_ns;
 		runnable_ns += c->runnable_ns;
 	}
@@ -304,14 +304,14 @@ CORE_STEP u32 ledger_read(ledger_t *l CORE_STATE, u32 n, u64 elapsed_ns)
 
 /* How long threads of the leaf were runnable in the domain since the last run, in LEDGER_FINE ns:
  * each as much longer as it weighs more than those of the leaf in the mean. */
-CORE_FN u64 ledger_wanted(ledger_node_t *h, ledger_cell_t *c)
+CORE_FN u64 ledger_runnable(ledger_node_t *h, ledger_cell_t *c)
 {
 	u64 moments = (c->runnable_ns - c->runnable_before_ns) / LEDGER_FINE;
 
 	if (!c->runnable || !c->weights)
 		return moments;
 	return moments * ((u64)c->weights * LEDGER_FINE / c->runnable) /
-	       (h->heavy * LEDGER_FINE / h->runnable + 1);
+	       (h->thread_weights * LEDGER_FINE / h->runnable + 1);
 }
 
 /* How far the active leaf's threads are ahead in each domain. Those that have come since the last
@@ -323,7 +323,7 @@ CORE_STEP u32 ledger_compare(ledger_t *l CORE_STATE, u32 n)
 	u32 d;
 
 	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++)
-		wanted += ledger_wanted(h, ledger_cell(l, n, d));
+		wanted += ledger_runnable(h, ledger_cell(l, n, d));
 	for (d = CORE_ZERO; d < l->domains && CORE_MORE; d++) {
 		ledger_cell_t *c = ledger_cell(l, n, d);
 		u64 served_ns = sfq_max(c->served_ns, c->served_before_ns);
@@ -332,7 +332,7 @@ CORE_STEP u32 ledger_compare(ledger_t *l CORE_STATE, u32 n)
 
 		if (c->runnable > c->was)
 			c->ahead_ns = ledger_part(c->was, c->runnable, c->ahead_ns);
-		more_ns -= ledger_part(ledger_wanted(h, c), wanted, h->got_ns);
+		more_ns -= ledger_part(ledger_runnable(h, c), wanted, h->got_ns);
 		if (threads)
 			c->ahead_ns += ledger_part(1, threads, more_ns);
 		if (c->ahead_ns > LEDGER_AHEAD_NS)
@@ -691,7 +691,7 @@ CORE_STEP u32 ledger_fit_rows(ledger_t *l CORE_STATE)
 /* Of what the leaf is to get, the part of its threads in a domain. */
 CORE_FN u64 ledger_by_weight(ledger_node_t *h, ledger_cell_t *c)
 {
-	return h->heavy ? h->want * c->weights / h->heavy : 0;
+	return h->thread_weights ? h->want * c->weights / h->thread_weights : 0;
 }
 
 CORE_STEP u32 ledger_fit(ledger_t *l CORE_STATE)
