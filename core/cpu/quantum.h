@@ -27,11 +27,6 @@
  * over: EEVDF's base slice on one processor is 0.7 ms. */
 #define QUANTUM_PEACE_NS 500000ULL
 
-/* The same beside a thread of its own leaf that wakes. They are peers: which of them comes
- * first is no promise, and each time that one interrupts the other is a switch. So they
- * take turns no shorter than EEVDF's base slice, which grows with the processors. */
-#define QUANTUM_PEERS_NS 700000ULL
-
 /* Longest service at once in a leaf with deadlines, also while nobody waits: what
  * the leaf had in the quantum during which another class wakes is held against it
  * (l_f of the bounds), and its own threads must not wait for that. */
@@ -68,7 +63,7 @@ CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiti
 		return 0;
 	if (leaf_rested(waiting))
 		return eager && p > 1 ? 0 : QUANTUM_PEACE_NS;
-	return QUANTUM_PEERS_NS * (1 + (p >= 2) + (p >= 4) + (p >= 8));
+	return leaf_turn(&t->node[leaf]);
 }
 
 /* The service within which every runnable leaf has its turn. Several servers give

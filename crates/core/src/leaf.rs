@@ -30,9 +30,6 @@ pub struct Tunables {
     pub alone_ns: u64,
     /// Service a thread may have before one that wakes takes over.
     pub peace_ns: u64,
-    /// The same where the one that wakes is of its own leaf; 2, 3 and 4 times that from 2, 4 and
-    /// 8 servers on.
-    pub peers_ns: u64,
     /// The most service owed to a flow that could not use its share (core/tree/sfq.h).
     pub lag_ns: u64,
     /// Of that, the most that was owed when another flow arrived.

@@ -67,12 +67,11 @@ impl Model {
         if eager && (waits_in != leaf || (self.servers > 1 && self.rested(waiting))) {
             return 0;
         }
-        let doublings = u64::from(self.servers.min(8).ilog2());
         match waits_in == leaf {
             false => self.tunables.peace_ns,
             true if self.prompt(leaf) => 0,
             true if self.rested(waiting) => self.tunables.peace_ns,
-            true => self.tunables.peers_ns * (1 + doublings),
+            true => self.turn_ns(self.runnable_members(leaf).count()),
         }
     }
 
