@@ -250,19 +250,25 @@ CORE_FN void leaf_leave(hsfq_tree_t *t, u32 leaf)
 	hsfq_sweep(t, leaf);
 }
 
+/* One thread more of the leaf, which has its key, is runnable. */
+CORE_INLINE void leaf_add(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
+{
+	CORE_RUNNABLE(t, leaf, 1, now_ns);
+	if (!t->node[leaf].runnable++)
+		hsfq_activate(t, leaf);
+}
+
 /* The thread becomes runnable. */
 CORE_INLINE void leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
 {
 	hsfq_node_t *l = &t->node[leaf];
 
-	CORE_RUNNABLE(t, leaf, 1, now_ns);
 	l->weights += th->weight;
 	if (leaf_stranger(l, th))
 		leaf_greet(l, th, now_ns);
 	else
 		leaf_policy_arrive(l, th, now_ns);
-	if (!l->runnable++)
-		hsfq_activate(t, leaf);
+	leaf_add(t, leaf, th, now_ns);
 }
 
 /* The thread, charged and not waiting, blocks. */
@@ -301,6 +307,70 @@ CORE_FN void leaf_take(hsfq_tree_t *t, u32 leaf)
 {
 	if (!--t->node[leaf].waiting && t->servers > 1)
 		hsfq_busy(t, leaf);
+}
+
+/*
+ * Several domains: a thread goes to the same leaf of another domain's tree, whose v(t) is
+ * another. Under ts and sfq it takes along by how much its start tag is ahead of v(t) or behind
+ * it: what it was served more than its peers, or less. From leaf_pack to leaf_unpack that is its
+ * start tag.
+ */
+#define LEAF_PACKED (~0U)
+
+CORE_FN bool leaf_divides(hsfq_node_t *l)
+{
+	return l->policy == LEAF_ts || l->policy == LEAF_sfq;
+}
+
+/* Before it leaves. Returns what its generation is until it is unpacked. */
+CORE_FN u32 leaf_pack(hsfq_node_t *l, leaf_thread_t *th, bool runnable)
+{
+	u64 v = l->clock.vtime;
+
+	if (leaf_stranger(l, th) || !leaf_divides(l))
+		return 0;
+	if (!runnable && sfq_past(&l->clock, &th->flow, v))
+		th->flow.start = v;
+	th->flow.start -= v;
+	th->flow.rem = 0;
+	return LEAF_PACKED;
+}
+
+/* After it has joined. `ahead_ns`: so much more than its new peers its old ones were served.
+ * As everywhere, it is not further behind v(t) than a flow may be. */
+CORE_FN void leaf_unpack(hsfq_node_t *l, leaf_thread_t *th, s64 ahead_ns)
+{
+	u32 threads = l->runnable + 1, weights = l->weights + th->weight;
+	u64 lag = sfq_lag(&l->clock, 1, threads, weights);
+	u64 ahead = th->flow.start;
+
+	if (ahead_ns >= 0)
+		ahead += sfq_virtual(ahead_ns * threads, weights);
+	else
+		ahead -= sfq_virtual(-ahead_ns * threads, weights);
+	th->flow.start = l->clock.vtime + sfq_max(ahead, 0 - lag);
+	th->flow.epoch = l->clock.epoch;
+	th->generation = l->generation;
+}
+
+/* A thread has joined the leaf, from another domain; `packed` as leaf_pack had it. One that
+ * slept answers for itself only. */
+CORE_INLINE void leaf_enter(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 packed, bool runnable,
+			    s64 ahead_ns, u64 now_ns)
+{
+	hsfq_node_t *l = &t->node[leaf];
+	bool known = packed == LEAF_PACKED && leaf_divides(l);
+
+	if (known)
+		leaf_unpack(l, th, runnable ? ahead_ns : 0);
+	if (!runnable)
+		return;
+	if (!known) {
+		leaf_arrive(t, leaf, th, now_ns);
+		return;
+	}
+	l->weights += th->weight;
+	leaf_add(t, leaf, th, now_ns);
 }
 
 /*
@@ -457,7 +527,7 @@ CORE_FN u64 leaf_near(hsfq_node_t *l)
 {
 	u32 weights = l->weights;
 
-	if ((l->policy != LEAF_ts && l->policy != LEAF_sfq) || !weights)
+	if (!leaf_divides(l) || !weights)
 		return 0;
 	return sfq_virtual(LEAF_NEAR_NS * l->runnable, weights);
 }

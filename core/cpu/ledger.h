@@ -760,6 +760,13 @@ CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
 	return share ? share : 1;
 }
 
+/* How much more a thread of the leaf was served in one domain than in another. Between two runs,
+ * and meanwhile. */
+CORE_FN s64 ledger_apart(ledger_t *l, u32 leaf, u32 from, u32 to)
+{
+	return ledger_cell(l, leaf, from)->ahead_ns - ledger_cell(l, leaf, to)->ahead_ns;
+}
+
 /* A thread of the leaf goes: so much less is wanted here, and more there. */
 CORE_FN u32 ledger_go(ledger_t *l, u32 n, u32 from, u32 to)
 {

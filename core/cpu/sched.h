@@ -107,8 +107,8 @@ CORE_INLINE bool sched_depart(hsfq_tree_t *t, lend_book_t *b, lend_thread_t *th,
 
 /*
  * Several domains: the thread, which is not in service, goes from the tree of one to that of
- * another, where it arrives like one that woke: sched_leave, then sched_enter. In between it is
- * in none, and the caller holds that.
+ * another: sched_leave, then sched_enter. In between it is in none, and the caller holds that.
+ * `ahead_ns`: so much more than its new peers its old ones were served (ledger_apart).
  */
 CORE_INLINE void sched_leave(hsfq_tree_t *t, lend_thread_t *th, u64 now_ns)
 {
@@ -116,17 +116,19 @@ CORE_INLINE void sched_leave(hsfq_tree_t *t, lend_thread_t *th, u64 now_ns)
 		hsfq_update(t, th->leaf, 0, th->lt.planned_ns);
 	th->lt.planned_ns = 0;
 	sched_unwait(t, th);
+	th->lt.generation = leaf_pack(&t->node[th->leaf], &th->lt, th->runnable);
 	if (th->runnable)
 		leaf_depart(t, th->leaf, &th->lt, now_ns);
 	leaf_leave(t, th->leaf);
 }
 
-CORE_INLINE void sched_enter(hsfq_tree_t *t, lend_thread_t *th, u64 now_ns)
+CORE_INLINE void sched_enter(hsfq_tree_t *t, lend_thread_t *th, s64 ahead_ns, u64 now_ns)
 {
+	u32 packed = th->lt.generation;
+
 	th->at_home_generation = 0;
 	leaf_join(t, th->leaf, &th->lt);
-	if (th->runnable)
-		leaf_arrive(t, th->leaf, &th->lt, now_ns);
+	leaf_enter(t, th->leaf, &th->lt, packed, th->runnable, ahead_ns, now_ns);
 }
 
 /* ---- whose service ends for one that waits ------------------------------ */

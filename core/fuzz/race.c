@@ -141,7 +141,7 @@ static bool carry(struct domain *from, struct domain *to, u32 leaf)
 	if (!th)
 		return false;
 	pthread_mutex_lock(&to->lock);
-	sched_enter(&to->tree, &th->l, tick(0));
+	sched_enter(&to->tree, &th->l, 0, tick(0));
 	arrive(to, th);
 	pthread_mutex_unlock(&to->lock);
 	return true;

@@ -111,7 +111,7 @@ static __always_inline bool go_to(struct thread __arena *th, s32 cpu, u64 now, b
 		if (!hsfq_valid(tree_at(to), th->leaf)) /* it dies, and its class is gone */
 			th->leaf = th->home = ROOT_LEAF;
 		th->domain = to;
-		sched_enter(tree_at(to), as_lend(th), now);
+		sched_enter(tree_at(to), as_lend(th), ahead_by(th->leaf, from, to), now);
 		if (waits) {
 			sched_wait(tree_at(to), &loans, as_lend(th));
 			th->queue = queue_for(th);

@@ -63,7 +63,20 @@ static __always_inline u32 queue_for(struct thread __arena *th)
 #define wake_ledger(now)            ((void)0)
 #define idle_at_home(p, cpu, flags) (-EBUSY)
 #define cpu_for_new(p, leaf, cpu)   (cpu)
+#define ahead_by(leaf, from, to)    0
 #else
+/* Where the ledger is (room.h). */
+#define the_ledger   (*(struct ledger __arena *)(ARENA_START + (3ULL << 30)))
+#define ledger_cells ((struct ledger_cell __arena *)(ARENA_START + (3ULL << 30) + (1ULL << 24)))
+
+_Static_assert(sizeof(struct ledger) <= 1 << 24, "its cells come after it");
+
+/* How much more a thread of the leaf was served in one domain than in another. */
+static __always_inline s64 ahead_by(u32 leaf, u32 from, u32 to)
+{
+	return ledger_apart(&the_ledger, leaf, from, to);
+}
+
 /* Its CPUs. */
 struct domain_cpus {
 	struct bpf_cpumask __kptr *mask;

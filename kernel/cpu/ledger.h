@@ -20,12 +20,6 @@
 #define set_policies(...)       0
 #else
 
-/* Where it is (room.h). */
-#define the_ledger     (*(struct ledger __arena *)(ARENA_START + (3ULL << 30)))
-#define ledger_cells   ((struct ledger_cell __arena *)(ARENA_START + (3ULL << 30) + (1ULL << 24)))
-
-_Static_assert(sizeof(struct ledger) <= 1 << 24, "its cells come after it");
-
 /* So many leaves of a domain are read while its lock is held. */
 #define LEDGER_AT_ONCE 64
 /* Of so many threads that wait one is looked for that may be served in another domain. */

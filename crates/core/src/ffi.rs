@@ -201,6 +201,8 @@ extern "C" {
     pub fn qcore_leaf_join(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_leave(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_arrive(t: *mut RawTree, leaf: u32, th: *mut RawThread, now: u64);
+    pub fn qcore_leaf_pack(t: *mut RawTree, leaf: u32, th: *mut RawThread) -> bool;
+    pub fn qcore_leaf_unpack(t: *mut RawTree, leaf: u32, th: *mut RawThread, ahead: i64, now: u64);
     pub fn qcore_leaf_depart(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_wait(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_unwait(t: *mut RawTree, leaf: u32);
@@ -355,6 +357,7 @@ extern "C" {
         runnable_ns: u64,
         served_ns: u64,
     );
+    pub fn qcore_ledger_apart(l: *mut u64, n: u32, from: u32, to: u32) -> i64;
     pub fn qcore_ledger_share(l: *mut u64, n: u32, domain: u32) -> u32;
     pub fn qcore_ledger_settle(l: *mut u64, elapsed_ns: u64);
     pub fn qcore_ledger_move(l: *mut u64) -> crate::ledger::RawMove;

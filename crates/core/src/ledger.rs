@@ -219,6 +219,17 @@ impl Ledger {
         Ok(unsafe { ffi::qcore_ledger_share(self.raw.as_mut_ptr(), leaf.number(), domain) })
     }
 
+    /// How much more a thread of the leaf was served in one domain than in another, in ns.
+    ///
+    /// # Panics
+    /// If there is no such domain.
+    pub fn apart(&mut self, leaf: NodeId, from: u32, to: u32) -> Result<i64> {
+        self.check_leaf(leaf, from)?;
+        self.check_leaf(leaf, to)?;
+        // SAFETY: checked.
+        Ok(unsafe { ffi::qcore_ledger_apart(self.raw.as_mut_ptr(), leaf.number(), from, to) })
+    }
+
     /// The next thread that has to move, once the ledger is settled.
     pub fn next_move(&mut self) -> Option<Move> {
         // SAFETY: the ledger is C's.

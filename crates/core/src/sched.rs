@@ -16,11 +16,30 @@ pub struct Contest {
     pub sooner: bool,
 }
 
+/// What a thread takes along into the tree of another domain: how far it has come with its leaf's
+/// service, under ts and sfq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Its start tag, from v(t) on.
+    pub ahead: i64,
+    /// What it has saved.
+    pub left_ns: u64,
+    /// Its key is so much before its start tag.
+    pub early: u64,
+    /// When it was served or woke last.
+    pub last_ns: u64,
+}
+
 /// What a scheduler decides about servers, which are numbered from 0.
 ///
 /// # Panics
 /// Functions about a service, where there is none.
 pub trait Servers: Engine {
+    /// The runnable thread, which neither waits nor is served, goes to the tree of another domain,
+    /// with this; nothing, where that does not depend on a clock of the tree.
+    fn pack(&mut self, th: ThreadId) -> Result<Option<Packed>>;
+    /// It arrives there, in the same leaf, where it was served so much more than its peers.
+    fn unpack(&mut self, th: ThreadId, packed: Option<Packed>, ahead_ns: i64) -> Result<()>;
     /// The waiting thread is served there from now on: for how long, or for `fixed_ns`.
     fn begin(&mut self, server: usize, th: ThreadId, fixed_ns: Option<u64>) -> Result<u64>;
     /// The service there ends, of this length. The thread sleeps or asks for the next.
@@ -103,6 +122,40 @@ impl Core {
 }
 
 impl Servers for Core {
+    fn pack(&mut self, th: ThreadId) -> Result<Option<Packed>> {
+        let thread = &mut self.threads[th.0];
+        let leaf = self.tree.in_service(thread)?;
+        let tree = self.tree.raw_mut_ptr();
+        // SAFETY: its leaf exists, and the thread is apart from the tree.
+        let packed = unsafe { ffi::qcore_leaf_pack(tree, leaf, &mut thread.raw) };
+        let raw = thread.raw;
+        self.tree.depart(thread)?;
+        Ok(packed.then_some(Packed {
+            ahead: raw.flow.start.cast_signed(),
+            left_ns: raw.left_ns,
+            early: raw.early,
+            last_ns: raw.due_ns,
+        }))
+    }
+
+    fn unpack(&mut self, th: ThreadId, packed: Option<Packed>, ahead_ns: i64) -> Result<()> {
+        let thread = &mut self.threads[th.0];
+        thread.raw.generation = 0;
+        let Some(packed) = packed else {
+            return self.tree.arrive(thread);
+        };
+        thread.raw.flow.start = packed.ahead.cast_unsigned();
+        thread.raw.left_ns = packed.left_ns;
+        thread.raw.early = packed.early;
+        thread.raw.due_ns = packed.last_ns;
+        let leaf = self.tree.asleep(thread)?;
+        let (tree, now_ns) = (self.tree.raw_mut_ptr(), self.tree.now_ns);
+        // SAFETY: as in pack.
+        unsafe { ffi::qcore_leaf_unpack(tree, leaf, &mut thread.raw, ahead_ns, now_ns) };
+        thread.runnable = true;
+        Ok(())
+    }
+
     fn begin(&mut self, server: usize, th: ThreadId, fixed_ns: Option<u64>) -> Result<u64> {
         let mut raw = self.server(server).raw;
         let thread = &mut self.threads[th.0];

@@ -190,6 +190,8 @@ void qcore_leaf_join(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_join(t,
 void qcore_leaf_leave(hsfq_tree_t *t, u32 leaf) { leaf_leave(t, leaf); }
 void qcore_leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_arrive(t, leaf, th, now_ns); }
 void qcore_leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_depart(t, leaf, th, 0); }
+bool qcore_leaf_pack(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { return leaf_pack(&t->node[leaf], th, true); }
+void qcore_leaf_unpack(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, s64 ahead_ns, u64 now_ns) { leaf_enter(t, leaf, th, LEAF_PACKED, true, ahead_ns, now_ns); }
 void qcore_leaf_wait(hsfq_tree_t *t, u32 leaf) { leaf_wait(t, leaf); }
 void qcore_leaf_unwait(hsfq_tree_t *t, u32 leaf) { leaf_unwait(t, leaf); }
 void qcore_leaf_take(hsfq_tree_t *t, u32 leaf) { leaf_take(t, leaf); }
@@ -327,6 +329,7 @@ void qcore_ledger_mknod(ledger_t *l, u32 n, u32 parent, u32 weight, bool leaf) {
 void qcore_ledger_rmnod(ledger_t *l, u32 n) { ledger_rmnod(l, n); }
 void qcore_ledger_set_weight(ledger_t *l, u32 n, u32 weight) { ledger_set_weight(l, n, weight); }
 void qcore_ledger_see(ledger_t *l, u32 leaf, u32 domain, u32 runnable, u32 weights, u64 runnable_ns, u64 served_ns) { ledger_see(l, leaf, domain, runnable, weights, runnable_ns, served_ns); }
+s64 qcore_ledger_apart(ledger_t *l, u32 n, u32 from, u32 to) { return ledger_apart(l, n, from, to); }
 u32 qcore_ledger_share(ledger_t *l, u32 n, u32 domain) { return ledger_share(l, n, domain); }
 void qcore_ledger_settle(ledger_t *l, u64 elapsed_ns) { ledger_settle(l, elapsed_ns); }
 struct ledger_move qcore_ledger_move(ledger_t *l) { return ledger_move(l); }

@@ -478,7 +478,7 @@ impl Tree {
         Ok(leaf.number())
     }
 
-    fn asleep(&self, th: &Thread) -> Result<u32> {
+    pub(crate) fn asleep(&self, th: &Thread) -> Result<u32> {
         match th.runnable {
             true => Err(Error::ThreadState {
                 is: "runnable",

@@ -201,7 +201,7 @@ fn threads_of_a_class_get_the_same_in_every_domain() {
             ] {
                 let off = furthest_thread(servers, domains, classes);
                 println!("{servers} {domains} {classes:?}: {off:.4}");
-                assert!(off < 0.04, "{servers} in {domains}, {classes:?}: {off}");
+                assert!(off < 0.02, "{servers} in {domains}, {classes:?}: {off}");
             }
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Servers, and for whom their services end.
 
-use super::Model;
+use super::{Flow, Model, Node, Policy, TAG_SHIFT};
 use crate::engine::{Engine, ThreadId};
-use crate::sched::{Contest, Servers};
+use crate::sched::{Contest, Packed, Servers};
 use crate::{NodeId, Result};
 
 /// An end that is so near is now.
@@ -44,6 +44,51 @@ impl Model {
 }
 
 impl Servers for Model {
+    fn pack(&mut self, th: ThreadId) -> Result<Option<Packed>> {
+        let (leaf, member) = self.in_service(th)?;
+        let Node { regime, clock, .. } = *self.at(leaf);
+        let divides = matches!(member.under, Policy::Sfq | Policy::Ts);
+        let known = divides && member.regime == Some(regime);
+        let start = member.flow.start(member.weight);
+        let packed = Packed {
+            ahead: i64::try_from(start - clock.v).expect("tags are near v(t)"),
+            left_ns: member.left_ns,
+            early: u64::try_from(member.early).expect("a turn"),
+            last_ns: member.last_ns,
+        };
+        self.depart(th)?;
+        Ok(known.then_some(packed))
+    }
+
+    fn unpack(&mut self, th: ThreadId, packed: Option<Packed>, ahead_ns: i64) -> Result<()> {
+        let (leaf, member) = self.asleep(th)?;
+        let weight = member.weight;
+        let Node {
+            regime,
+            clock,
+            policy,
+            ..
+        } = *self.at(leaf);
+        self.members[th.0].regime = None;
+        let Some(packed) = packed else {
+            return self.arrive(th);
+        };
+        let peers = self.runnable_members(leaf).map(|m| m.weight);
+        let (threads, weights) = peers.fold((1i128, weight), |(n, sum), w| (n + 1, sum + w));
+        let ahead = (i128::from(ahead_ns) * threads) << TAG_SHIFT;
+        let ahead = i128::from(packed.ahead) + ahead / i128::from(weights);
+        self.members[th.0].runnable = true;
+        let least = self.least_of_members(leaf, weight);
+        let member = &mut self.members[th.0];
+        (member.regime, member.under) = (Some(regime), policy);
+        member.flow = Flow::at(least.max(clock.v + ahead));
+        member.left_ns = packed.left_ns;
+        member.early = packed.early.into();
+        member.last_ns = packed.last_ns;
+        self.activate(leaf);
+        Ok(())
+    }
+
     fn begin(&mut self, server: usize, th: ThreadId, fixed_ns: Option<u64>) -> Result<u64> {
         self.take(th)?;
         let length_ns = match fixed_ns {

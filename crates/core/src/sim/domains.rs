@@ -92,7 +92,7 @@ impl<E: Servers> Machine<E> {
         }
     }
 
-    /// The waiting thread goes to another domain, where it arrives like one that woke.
+    /// The waiting thread goes to another domain.
     fn migrate(&mut self, thread: usize, to: usize) -> Result<(), SimError> {
         let id = self.threads[thread].id;
         let failed = |m: &Self| refused(m.now, format!("moving {}", m.names[thread]));
@@ -100,10 +100,18 @@ impl<E: Servers> Machine<E> {
         let from = self.threads[thread].domain;
         self.locks.take(from, self.now, 1);
         self.locks.take(to, self.now, 1);
-        self.engines[from].depart(id).map_err(failed(self))?;
+        let leaf = self.leaf(self.threads[thread].class);
+        let ahead_ns = match &mut self.ledger {
+            Some(books) => books.ledger.apart(leaf, from as u32, to as u32),
+            None => Ok(0),
+        };
+        let ahead_ns = ahead_ns.map_err(failed(self))?;
+        let packed = self.engines[from].pack(id).map_err(failed(self))?;
         self.departed(thread);
         self.threads[thread].domain = to;
-        self.engines[to].arrive(id).map_err(failed(self))?;
+        self.engines[to]
+            .unpack(id, packed, ahead_ns)
+            .map_err(failed(self))?;
         self.arrived(thread);
         self.wait(thread)
     }
