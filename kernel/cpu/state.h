@@ -57,6 +57,8 @@ struct cpu_state {
 	struct thread __arena *last; /* the last that ran here */
 	u64 armed;                   /* the timer fires then, 0: not set */
 	u64 leaving;                 /* it goes offline, or is */
+	u64 asked; /* another ended its service for a thread that woke here: the last
+		      that did, plus 1 */
 };
 
 /* Where the tree and the CPUs are (room.h). */
