@@ -101,6 +101,7 @@ char _license[] SEC("license") = "GPL";
 #include "room.h"
 #include "lock.h"
 #include "accounts.h"
+#include "pace.h"
 #include "rescue.h"
 #include "limits.h"
 #include "quanta.h"
@@ -332,6 +333,8 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		moved = steal(cpu);
 	if (th && !moved && !must_wait(prev, th))
 		serve_again(prev, cpu, th);
+	if (!th && !moved)
+		pace_nobody(c);
 	if (passed) {
 		c->passed = passed;
 		restore_passed(cpu);
@@ -344,6 +347,8 @@ void BPF_PROG(op_running, struct task_struct *p)
 	struct thread __arena *th = thread_of(p);
 	s32 cpu = task_cpu(p);
 
+	if (paced && cpu_of(cpu)->pace.rests_ns)
+		pace_tell(cpu);
 	if (!th)
 		return;
 	if (nr_domains > 1 && ledger_rests)
@@ -415,6 +420,8 @@ void BPF_PROG(op_tick, struct task_struct *p)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
 
+	if (paced)
+		pace_tell(task_cpu(p));
 	if (c->th && (c->due_ns || loans.changed) && sched_tick(&loans, as_server(c), clock_now()))
 		task_set_slice(p, 0);
 }
@@ -440,6 +447,8 @@ s32 BPF_PROG(op_init)
 	if (nr_domains > 1 && !make_domains())
 		return -ENOMEM;
 	count_servers();
+	for (i = CORE_ZERO; paced && i < nr_cpus && can_loop; i++)
+		pace_start(i);
 	for (i = CORE_ZERO; use_timer && i < nr_cpus && can_loop; i++) {
 		t = bpf_map_lookup_elem(&timers, &i);
 		if (!t)

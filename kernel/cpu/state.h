@@ -9,6 +9,7 @@
 #define QLINUX_CPU_STATE_H
 
 const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
+const volatile bool paced = false; /* the kernel is told how fast each CPU has to be */
 const volatile bool trace_on = false;
 const volatile bool lending_on = false; /* for user space: who waits for whom is watched */
 /* For tests: the tree's lock is not to be had once in so many nanoseconds, 0: never. */
@@ -56,6 +57,7 @@ struct cpu_state {
 	struct sched_server;         /* whom it serves, and until when */
 	struct thread __arena *last; /* the last that ran here */
 	u64 armed;                   /* the timer fires then, 0: not set */
+	struct pace pace;            /* how fast it has to be */
 	u64 leaving;                 /* it goes offline, or is */
 	u64 asked; /* another ended its service for a thread that woke here: the last
 		      that did, plus 1 */

@@ -4,7 +4,7 @@
 
 use crate::disk::args::{Disk, UpDisk, UP_HELP as UP_DISK_HELP};
 use crate::link::args::{Link, UpLink, UP_HELP};
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use qlinux::class::{Settings, ThreadWeight};
 use qlinux::link::QueueName;
 use qlinux::reserve::{Priority, Reservation};
@@ -127,12 +127,37 @@ pub struct UpCpu {
     /// beyond
     #[arg(long, value_name = "N")]
     pub domains: Option<u32>,
+    /// How fast processors run where the kernel's schedutil sets their frequency
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub frequency: Frequency,
     /// For tests: the tree's lock is not to be had once in so many seconds
     #[arg(long, hide = true, value_name = "S", value_parser = seconds)]
     pub fail_lock: Option<std::time::Duration>,
     /// Print the words of the BPF loader and the verifier
     #[arg(long)]
     pub verbose: bool,
+}
+
+/// How fast processors run.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum Frequency {
+    /// By load where schedutil can be chosen, as under the stock scheduler
+    #[default]
+    Auto,
+    /// As fast as what they are used for asks
+    Load,
+    /// As fast as they can while they have something to do
+    Full,
+}
+
+impl From<Frequency> for qlinux::cpu::Frequency {
+    fn from(how: Frequency) -> Self {
+        match how {
+            Frequency::Auto => Self::Auto,
+            Frequency::Load => Self::Load,
+            Frequency::Full => Self::Full,
+        }
+    }
 }
 
 #[derive(Subcommand)]

@@ -8,6 +8,7 @@
 #include "cpu/ledger.h"
 #include "cpu/lend.h"
 #include "cpu/quantum.h"
+#include "cpu/pace.h"
 #include "cpu/rescue.h"
 #include "cpu/sched.h"
 #include "tree/readjust.h"
@@ -31,6 +32,12 @@ bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool rea
 	X(since_ns) X(until_ns) X(due_ns) X(calm_ns) X(next_ns) X(next) X(passed) X(ending) X(steps)
 #define SERVER_OFFSET(field) offsetof(struct sched_server, field),
 #define NODE_OFFSET(field)   offsetof(struct hsfq_node, field),
+
+void qcore_pace_init(pace_t *p, u64 now_ns) { pace_init(p, now_ns); }
+void qcore_pace_rests(pace_t *p, u64 now_ns) { pace_rests(p, now_ns); }
+void qcore_pace_serves(pace_t *p, u64 now_ns) { pace_serves(p, now_ns); }
+u32 qcore_pace_see(pace_t *p, u32 speed, u64 now_ns) { return pace_see(p, speed, now_ns); }
+bool qcore_pace_over(pace_t *p, u64 now_ns) { return pace_over(p, now_ns); }
 
 /* struct Tunables in leaf.rs, in its order. */
 const u64 qcore_tunables[] = {

@@ -2,11 +2,13 @@
 //! The CPU scheduler: start it, end it, look at it, ask it.
 
 mod domains;
+mod frequency;
 mod object;
 mod pins;
 mod reason;
 mod running;
 
+pub use frequency::Frequency;
 pub use running::{Constants, Running, Tree};
 
 use crate::cgroup::Hierarchy;
@@ -45,6 +47,8 @@ pub struct Options {
     pub no_lending: bool,
     /// For tests: so often the tree's lock is not to be had, once.
     pub fail_lock: Option<Duration>,
+    /// How fast processors run.
+    pub frequency: Frequency,
     /// So many domains of processors, each with a tree and a lock of its own; `None`: as this
     /// machine's caches suggest.
     pub domains: Option<u32>,
@@ -331,6 +335,7 @@ fn settings(options: &Options) -> Result<object::Settings> {
         trace_bytes,
         lending: !options.no_lending,
         fail_lock: options.fail_lock.unwrap_or_default(),
+        paced: options.frequency.by_load(),
         domains: domains(cpus, options.domains)?,
     })
 }

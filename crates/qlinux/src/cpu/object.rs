@@ -40,6 +40,8 @@ pub struct Settings {
     pub lending: bool,
     /// For tests: so often the tree's lock is not to be had, zero: always is.
     pub fail_lock: Duration,
+    /// The kernel is told how fast each processor has to be.
+    pub paced: bool,
     /// Which of them share a tree and a lock.
     pub domains: Domains,
 }
@@ -101,8 +103,9 @@ fn set_constants(
         bytes(domains.after_each()),
         bytes(domains.first()),
     );
-    let values: [(&str, &[u8]); 9] = [
+    let values: [(&str, &[u8]); 10] = [
         ("use_timer", &[(!settings.preempt_rt).into()]),
+        ("paced", &[settings.paced.into()]),
         ("trace_on", &[settings.trace_bytes.is_some().into()]),
         ("lending_on", &[settings.lending.into()]),
         ("fail_lock_ns", &fail_lock.to_ne_bytes()),

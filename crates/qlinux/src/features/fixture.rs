@@ -23,6 +23,8 @@ const FUNCTIONS: [(u32, &[(&str, usize)]); 6] = [
             ("scx_bpf_create_dsq", 2),
             ("scx_bpf_select_cpu_dfl", 4),
             ("scx_bpf_pick_idle_cpu", 2),
+            ("scx_bpf_cpuperf_cur", 1),
+            ("scx_bpf_cpuperf_set", 2),
             ("scx_bpf_dsq_nr_queued", 1),
             ("scx_bpf_get_online_cpumask", 0),
             ("scx_bpf_put_cpumask", 1),

@@ -61,6 +61,8 @@ pub const ALL: &[Feature] = &[
             Call("scx_bpf_create_dsq", 2),
             Call("scx_bpf_select_cpu_dfl", 4),
             Call("scx_bpf_pick_idle_cpu", 2),
+            Call("scx_bpf_cpuperf_cur", 1),
+            Call("scx_bpf_cpuperf_set", 2),
             Call("scx_bpf_dsq_nr_queued", 1),
             Call("scx_bpf_get_online_cpumask", 0),
             Call("scx_bpf_put_cpumask", 1),

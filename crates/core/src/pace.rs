@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How fast a processor has to be (core/cpu/pace.h).
+
+use crate::ffi;
+
+/// All of a processor.
+pub const FULL: u32 = 1024;
+
+/// What is known of a processor. Times are of one clock.
+pub struct Pace(ffi::RawPace);
+
+impl Pace {
+    /// Nothing is known: it runs at full speed.
+    pub fn new(now_ns: u64) -> Pace {
+        let mut raw = ffi::RawPace::default();
+        // SAFETY: here and below the structure is C's, and nothing else is touched.
+        unsafe { ffi::qcore_pace_init(&mut raw, now_ns) };
+        Pace(raw)
+    }
+
+    /// It has nobody to serve from now on.
+    pub fn rests(&mut self, now_ns: u64) {
+        unsafe { ffi::qcore_pace_rests(&mut self.0, now_ns) };
+    }
+
+    /// It has again.
+    pub fn serves(&mut self, now_ns: u64) {
+        unsafe { ffi::qcore_pace_serves(&mut self.0, now_ns) };
+    }
+
+    /// What it is to be told while it serves somebody, at that speed (0 to [`FULL`]); `None`: nothing
+    /// new.
+    pub fn see(&mut self, speed: u32, now_ns: u64) -> Option<u32> {
+        let need = unsafe { ffi::qcore_pace_see(&mut self.0, speed, now_ns) };
+        (need <= FULL).then_some(need)
+    }
+
+    /// Is it to be told that nothing is needed of it, as it rests so long?
+    pub fn over(&mut self, now_ns: u64) -> bool {
+        unsafe { ffi::qcore_pace_over(&mut self.0, now_ns) }
+    }
+
+    /// What it was told last.
+    pub fn told(&self) -> u32 {
+        self.0.told
+    }
+}
