@@ -175,14 +175,14 @@ struct select_near {
 /* 6.19; 6.16 with five arguments: an idle CPU of these, which is no longer counted so, or a
  * negative number. Before, none is said to be. */
 static __always_inline s32 select_idle_of(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
-					  const struct cpumask *cpus)
+					  const struct cpumask *cpus, u64 flags)
 {
-	struct select_near near = {.prev_cpu = prev_cpu, .wake_flags = wake_flags};
+	struct select_near near = {prev_cpu, wake_flags, flags};
 
 	if (HAS(__scx_bpf_select_cpu_and))
 		return __scx_bpf_select_cpu_and(p, cpus, (void *)&near);
 	if (HAS(scx_bpf_select_cpu_and))
-		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, cpus, 0);
+		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, cpus, flags);
 	return -1;
 }
 

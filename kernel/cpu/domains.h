@@ -64,6 +64,7 @@ static __always_inline u32 queue_for(struct thread __arena *th)
 #define idle_at_home(p, cpu, flags) (-EBUSY)
 #define cpu_for_new(p, leaf, cpu)   (cpu)
 #define ahead_by(leaf, from, to)    0
+#define name_cpus(domain)           0
 #else
 /* Where the ledger is (room.h). */
 #define the_ledger   (*(struct ledger __arena *)(ARENA_START + (3ULL << 30)))
@@ -77,9 +78,10 @@ static __always_inline s64 ahead_by(u32 leaf, u32 from, u32 to)
 	return ledger_apart(&the_ledger, leaf, from, to);
 }
 
-/* Its CPUs. */
+/* Its CPUs, and those of them that are among the machine's fastest. */
 struct domain_cpus {
 	struct bpf_cpumask __kptr *mask;
+	struct bpf_cpumask __kptr *fast;
 };
 
 struct {
@@ -93,7 +95,7 @@ struct {
 __noinline int name_cpus(u32 domain)
 {
 	struct domain_cpus *cpus_of = bpf_map_lookup_elem(&domain_cpus, &domain);
-	struct bpf_cpumask *mask;
+	struct bpf_cpumask *mask, *fast;
 	u32 cpu;
 
 	if (!cpus_of)
@@ -101,26 +103,47 @@ __noinline int name_cpus(u32 domain)
 	mask = bpf_cpumask_create();
 	if (!mask)
 		return -ENOMEM;
-	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++)
-		if (domain_of(cpu) == domain)
-			bpf_cpumask_set_cpu(cpu, mask);
+	fast = bpf_cpumask_create();
+	if (!fast) {
+		bpf_cpumask_release(mask);
+		return -ENOMEM;
+	}
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
+		if (domain_of(cpu) != domain)
+			continue;
+		bpf_cpumask_set_cpu(cpu, mask);
+		if (cpu_fast[cpu % CPUS_MAX])
+			bpf_cpumask_set_cpu(cpu, fast);
+	}
 	mask = bpf_kptr_xchg(&cpus_of->mask, mask);
 	if (mask)
 		bpf_cpumask_release(mask);
+	fast = bpf_kptr_xchg(&cpus_of->fast, fast);
+	if (fast)
+		bpf_cpumask_release(fast);
 	return 0;
 }
 
-/* An idle CPU of the domain where the thread was served last, as the kernel chooses among those,
- * or a negative number. Where domains are no caches, the kernel by itself would take it from one
- * to the other at each wake-up. */
+/* Of the domain where the thread was served last, an idle CPU as the kernel chooses among those, or
+ * a negative number. Where domains are no caches, the kernel by itself would take it from one to
+ * the other at each wake-up. Nor does it look at speed: a fast CPU comes first, unless the other
+ * half of its core is busy, which would slow both down by more than a slow one is slower. */
 static __always_inline s32 idle_at_home(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	u32 domain = domain_of(prev_cpu);
 	struct domain_cpus *cpus_of = bpf_map_lookup_elem(&domain_cpus, &domain);
-	struct bpf_cpumask *mask = cpus_of ? cpus_of->mask : NULL;
+	struct bpf_cpumask *mask = cpus_of && uneven ? cpus_of->fast : NULL;
+	s32 cpu = -EBUSY;
 
-	return mask ? select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask)
-		    : -EBUSY;
+	if (mask)
+		cpu = select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask,
+				     SCX_PICK_IDLE_CORE);
+	if (cpu >= 0 || nr_domains == 1)
+		return cpu;
+	mask = cpus_of ? cpus_of->mask : NULL;
+	if (mask)
+		cpu = select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask, 0);
+	return cpu;
 }
 
 struct {

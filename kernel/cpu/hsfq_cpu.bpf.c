@@ -101,7 +101,7 @@ char _license[] SEC("license") = "GPL";
 #include "room.h"
 #include "lock.h"
 #include "accounts.h"
-#include "pace.h"
+#include "speed.h"
 #include "rescue.h"
 #include "limits.h"
 #include "quanta.h"
@@ -121,7 +121,7 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 
 	if (nr_cpus == 1 || (th && must_wait(p, th)))
 		return prev_cpu;
-	cpu = nr_domains > 1 ? idle_at_home(p, prev_cpu, wake_flags) : -EBUSY;
+	cpu = nr_domains > 1 || uneven ? idle_at_home(p, prev_cpu, wake_flags) : -EBUSY;
 	if (cpu >= 0)
 		idle = true;
 	else
@@ -334,7 +334,7 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 	if (th && !moved && !must_wait(prev, th))
 		serve_again(prev, cpu, th);
 	if (!th && !moved)
-		pace_nobody(c);
+		speed_nobody(c);
 	if (passed) {
 		c->passed = passed;
 		restore_passed(cpu);
@@ -347,8 +347,8 @@ void BPF_PROG(op_running, struct task_struct *p)
 	struct thread __arena *th = thread_of(p);
 	s32 cpu = task_cpu(p);
 
-	if (paced && cpu_of(cpu)->pace.rests_ns)
-		pace_tell(cpu);
+	if (by_load && cpu_of(cpu)->speed.rests_ns)
+		speed_tell(cpu);
 	if (!th)
 		return;
 	if (nr_domains > 1 && ledger_rests)
@@ -420,8 +420,8 @@ void BPF_PROG(op_tick, struct task_struct *p)
 {
 	struct cpu_state __arena *c = cpu_of(task_cpu(p));
 
-	if (paced)
-		pace_tell(task_cpu(p));
+	if (by_load)
+		speed_tell(task_cpu(p));
 	if (c->th && (c->due_ns || loans.changed) && sched_tick(&loans, as_server(c), clock_now()))
 		task_set_slice(p, 0);
 }
@@ -446,9 +446,11 @@ s32 BPF_PROG(op_init)
 	hsfq_init(&hierarchy);
 	if (nr_domains > 1 && !make_domains())
 		return -ENOMEM;
+	if (nr_domains == 1 && uneven && name_cpus(0))
+		return -ENOMEM;
 	count_servers();
-	for (i = CORE_ZERO; paced && i < nr_cpus && can_loop; i++)
-		pace_start(i);
+	for (i = CORE_ZERO; by_load && i < nr_cpus && can_loop; i++)
+		speed_start(i);
 	for (i = CORE_ZERO; use_timer && i < nr_cpus && can_loop; i++) {
 		t = bpf_map_lookup_elem(&timers, &i);
 		if (!t)

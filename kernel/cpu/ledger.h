@@ -357,7 +357,7 @@ static int ledger_fires(void *map, u32 *key, struct quantum_timer *t)
 /* ---- the scheduler starts ------------------------------------------------ */
 
 /* Sleepable. Trees of the domains and the ledger; false: there is no memory. */
-static bool make_domains(void)
+static __always_inline bool make_domains(void)
 {
 	u32 domain;
 
@@ -376,7 +376,7 @@ static bool make_domains(void)
 	return true;
 }
 
-static int open_ledger(void)
+static __always_inline int open_ledger(void)
 {
 	struct quantum_timer *t;
 	u32 i = 0;

@@ -241,7 +241,7 @@ ONCE once_leaf_yield(u32 leaf, leaf_thread_t *th __arg_arena, u64 now)
 #include "../../core/cpu/quantum.h"
 #include "../../core/cpu/lend.h"
 #include "loans.h"
-#include "../../core/cpu/pace.h"
+#include "../../core/cpu/speed.h"
 #include "../../core/cpu/rescue.h"
 #include "../../core/cpu/waits.h"
 

@@ -140,8 +140,8 @@ static void rescue(u64 now)
 static int rescue_fires(void *map, u32 *key, struct quantum_timer *t)
 {
 	rescue(clock_now());
-	if (paced)
-		pace_all(clock_now());
+	if (by_load)
+		speed_all(clock_now());
 	bpf_timer_start(&t->timer, RESCUE_EVERY_NS, 0);
 	return 0;
 }

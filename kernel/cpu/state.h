@@ -9,12 +9,14 @@
 #define QLINUX_CPU_STATE_H
 
 const volatile bool use_timer = true; /* false: PREEMPT_RT refuses bpf_timer */
-const volatile bool paced = false; /* the kernel is told how fast each CPU has to be */
+const volatile bool by_load = false;  /* the kernel is told how fast each CPU has to be */
 const volatile bool trace_on = false;
 const volatile bool lending_on = false; /* for user space: who waits for whom is watched */
 /* For tests: the tree's lock is not to be had once in so many nanoseconds, 0: never. */
 const volatile u64 fail_lock_ns = 0;
 const volatile u32 intf_version = HSFQ_INTF_VERSION;
+const volatile bool uneven = false;     /* some CPUs are slower than others */
+const volatile u8 cpu_fast[CPUS_MAX];   /* of each CPU: it is not */
 const volatile u8 cpu_domain[CPUS_MAX]; /* of each CPU (domains.h) */
 const volatile u16 cpu_after[CPUS_MAX]; /* the next CPU of its domain, the first after the last */
 
@@ -57,7 +59,7 @@ struct cpu_state {
 	struct sched_server;         /* whom it serves, and until when */
 	struct thread __arena *last; /* the last that ran here */
 	u64 armed;                   /* the timer fires then, 0: not set */
-	struct pace pace;            /* how fast it has to be */
+	struct cpu_speed speed;      /* how fast it has to be */
 	u64 leaving;                 /* it goes offline, or is */
 	u64 asked; /* another ended its service for a thread that woke here: the last
 		      that did, plus 1 */

@@ -3,7 +3,7 @@
 # name: frequency
 # description: the kernel is told how fast each processor has to be, which asks for all of it otherwise
 # cpus: 2
-# kernels: cpu
+# kernels-long: cpu
 #
 # No processor of the guest changes its frequency, so what is checked is what the governor would be told.
 set -u

@@ -127,6 +127,10 @@ pub struct UpCpu {
     /// beyond
     #[arg(long, value_name = "N")]
     pub domains: Option<u32>,
+    /// Prefer idle processors of this list, e.g. 0-3,8, instead of those that the machine says are
+    /// faster than others by design
+    #[arg(long, value_name = "LIST")]
+    pub fast_cpus: Option<String>,
     /// How fast processors run where the kernel's schedutil sets their frequency
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub frequency: Frequency,

@@ -17,6 +17,7 @@ pub fn up(options: &UpCpu, json: bool) -> Outcome {
         replace: options.replace,
         no_lending: options.no_lending,
         fail_lock: options.fail_lock,
+        fast_cpus: options.fast_cpus.clone(),
         frequency: options.frequency.into(),
         domains: options.domains,
     });

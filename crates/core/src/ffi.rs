@@ -144,11 +144,11 @@ pub struct RawServer {
     pub steps: u32,
 }
 
-/// How fast a processor has to be, `struct pace` in C.
+/// How fast a processor has to be, `struct cpu_speed` in C.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-#[allow(missing_docs)] // the fields are described in core/cpu/pace.h
-pub struct RawPace {
+#[allow(missing_docs)] // the fields are described in core/cpu/speed.h
+pub struct RawSpeed {
     pub since_ns: u64,
     pub rests_ns: u64,
     pub busy_ns: u64,
@@ -328,11 +328,11 @@ extern "C" {
     pub fn qcore_sched_give_way(s: *mut RawServer);
     pub fn qcore_sched_cut(s: *mut RawServer, due_ns: u64);
     pub fn qcore_sched_gives_way(s: *const RawServer) -> bool;
-    pub fn qcore_pace_init(p: *mut RawPace, now: u64);
-    pub fn qcore_pace_rests(p: *mut RawPace, now: u64);
-    pub fn qcore_pace_serves(p: *mut RawPace, now: u64);
-    pub fn qcore_pace_see(p: *mut RawPace, speed: u32, now: u64) -> u32;
-    pub fn qcore_pace_over(p: *mut RawPace, now: u64) -> bool;
+    pub fn qcore_speed_init(p: *mut RawSpeed, now: u64);
+    pub fn qcore_speed_rests(p: *mut RawSpeed, now: u64);
+    pub fn qcore_speed_serves(p: *mut RawSpeed, now: u64);
+    pub fn qcore_speed_see(p: *mut RawSpeed, speed: u32, now: u64) -> u32;
+    pub fn qcore_speed_over(p: *mut RawSpeed, now: u64) -> bool;
     pub fn qcore_rescue_waits(dies: bool, inside: bool, quanta: *mut u32) -> bool;
     pub fn qcore_rescue_reads_on(steps: u64) -> bool;
     pub fn qcore_rescue_now(

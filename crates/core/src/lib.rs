@@ -16,7 +16,7 @@
 //! | [`cello`] | the requests of a disk, in classes with rounds of disk time |
 //! | [`disk`] | what a disk takes for a request: seeks, turns and zones |
 //! | [`rules`] | which queue a packet goes to, by its headers |
-//! | [`pace`] | how fast a processor has to be |
+//! | [`speed`] | how fast a processor has to be |
 //! | [`rescue`] | threads that are served out of turn, or a little longer |
 //! | [`sim`] | a discrete-event simulator driven by workload files |
 //! | [`waits`] | how long threads waited, as a histogram |
@@ -51,12 +51,12 @@ pub mod lend;
 pub mod link;
 pub mod model;
 pub mod readjust;
-pub mod pace;
 pub mod rescue;
 pub mod room;
 pub mod rules;
 pub mod sched;
 pub mod sim;
+pub mod speed;
 mod tree;
 pub mod waits;
 

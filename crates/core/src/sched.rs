@@ -131,7 +131,7 @@ impl Servers for Core {
         let raw = thread.raw;
         self.tree.depart(thread)?;
         Ok(packed.then_some(Packed {
-            ahead: raw.flow.start.cast_signed(),
+            ahead: raw.flow.start as i64,
             left_ns: raw.left_ns,
             early: raw.early,
             last_ns: raw.due_ns,
@@ -144,7 +144,7 @@ impl Servers for Core {
         let Some(packed) = packed else {
             return self.tree.arrive(thread);
         };
-        thread.raw.flow.start = packed.ahead.cast_unsigned();
+        thread.raw.flow.start = packed.ahead as u64;
         thread.raw.left_ns = packed.left_ns;
         thread.raw.early = packed.early;
         thread.raw.due_ns = packed.last_ns;

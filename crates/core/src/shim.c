@@ -8,7 +8,7 @@
 #include "cpu/ledger.h"
 #include "cpu/lend.h"
 #include "cpu/quantum.h"
-#include "cpu/pace.h"
+#include "cpu/speed.h"
 #include "cpu/rescue.h"
 #include "cpu/sched.h"
 #include "tree/readjust.h"
@@ -33,11 +33,26 @@ bool qcore_rescue_now(u64 waited_ns, bool held, bool dies, bool inside, bool rea
 #define SERVER_OFFSET(field) offsetof(struct sched_server, field),
 #define NODE_OFFSET(field)   offsetof(struct hsfq_node, field),
 
-void qcore_pace_init(pace_t *p, u64 now_ns) { pace_init(p, now_ns); }
-void qcore_pace_rests(pace_t *p, u64 now_ns) { pace_rests(p, now_ns); }
-void qcore_pace_serves(pace_t *p, u64 now_ns) { pace_serves(p, now_ns); }
-u32 qcore_pace_see(pace_t *p, u32 speed, u64 now_ns) { return pace_see(p, speed, now_ns); }
-bool qcore_pace_over(pace_t *p, u64 now_ns) { return pace_over(p, now_ns); }
+void qcore_speed_init(cpu_speed_t *p, u64 now_ns)
+{
+	speed_init(p, now_ns);
+}
+void qcore_speed_rests(cpu_speed_t *p, u64 now_ns)
+{
+	speed_rests(p, now_ns);
+}
+void qcore_speed_serves(cpu_speed_t *p, u64 now_ns)
+{
+	speed_serves(p, now_ns);
+}
+u32 qcore_speed_see(cpu_speed_t *p, u32 speed, u64 now_ns)
+{
+	return speed_see(p, speed, now_ns);
+}
+bool qcore_speed_over(cpu_speed_t *p, u64 now_ns)
+{
+	return speed_over(p, now_ns);
+}
 
 /* struct Tunables in leaf.rs, in its order. */
 const u64 qcore_tunables[] = {

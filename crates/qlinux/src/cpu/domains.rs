@@ -16,7 +16,7 @@ const TOGETHER: usize = 16;
 const FEW: usize = 4;
 
 /// Where sysfs tells of processors.
-const CPUS: &str = "/sys/devices/system/cpu";
+pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
 /// Processors by domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Domains {
 }
 
 /// The processors of such a list as `0-3,8`.
-fn parse(list: &str) -> Option<Vec<usize>> {
+pub(super) fn parse(list: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

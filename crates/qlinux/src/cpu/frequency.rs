@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the kernel is told how fast each processor has to be (core/cpu/pace.h).
+//! Whether the kernel is told how fast each processor has to be (core/cpu/speed.h).
 
-use std::path::Path;
 use std::fs;
+use std::path::Path;
 
 /// Where the kernel shows what sets frequencies.
 const POLICIES: &str = "/sys/devices/system/cpu/cpufreq";
@@ -61,7 +61,11 @@ mod tests {
             for (policy, names) in governors.iter().enumerate() {
                 let policy = dir.path().join(format!("policy{policy}"));
                 fs::create_dir(&policy).unwrap();
-                fs::write(policy.join("scaling_available_governors"), format!("{names} \n")).unwrap();
+                fs::write(
+                    policy.join("scaling_available_governors"),
+                    format!("{names} \n"),
+                )
+                .unwrap();
             }
             assert_eq!(governor_there(dir.path()), told, "{governors:?}");
         }

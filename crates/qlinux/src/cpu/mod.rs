@@ -7,6 +7,7 @@ mod object;
 mod pins;
 mod reason;
 mod running;
+mod speeds;
 
 pub use frequency::Frequency;
 pub use running::{Constants, Running, Tree};
@@ -47,6 +48,9 @@ pub struct Options {
     pub no_lending: bool,
     /// For tests: so often the tree's lock is not to be had, once.
     pub fail_lock: Option<Duration>,
+    /// Idle processors of such a list as `0-3,8` are preferred; `None`: those that are faster than
+    /// others by design, if some are.
+    pub fast_cpus: Option<String>,
     /// How fast processors run.
     pub frequency: Frequency,
     /// So many domains of processors, each with a tree and a lock of its own; `None`: as this
@@ -335,7 +339,8 @@ fn settings(options: &Options) -> Result<object::Settings> {
         trace_bytes,
         lending: !options.no_lending,
         fail_lock: options.fail_lock.unwrap_or_default(),
-        paced: options.frequency.by_load(),
+        by_load: options.frequency.by_load(),
+        fast: speeds::fast(cpus, options.fast_cpus.as_deref())?,
         domains: domains(cpus, options.domains)?,
     })
 }
@@ -420,6 +425,7 @@ fn start(settings: &object::Settings) -> Result<()> {
 fn load(settings: &object::Settings) -> Result<libbpf_rs::Object> {
     let without = object::Settings {
         lending: false,
+        fast: settings.fast.clone(),
         domains: settings.domains.clone(),
         ..*settings
     };

@@ -41,7 +41,9 @@ pub struct Settings {
     /// For tests: so often the tree's lock is not to be had, zero: always is.
     pub fail_lock: Duration,
     /// The kernel is told how fast each processor has to be.
-    pub paced: bool,
+    pub by_load: bool,
+    /// `cpu_fast`: 1 for those that are faster than others, empty: none is.
+    pub fast: Vec<u8>,
     /// Which of them share a tree and a lock.
     pub domains: Domains,
 }
@@ -103,20 +105,22 @@ fn set_constants(
         bytes(domains.after_each()),
         bytes(domains.first()),
     );
-    let values: [(&str, &[u8]); 10] = [
+    let values: [(&str, &[u8]); 12] = [
         ("use_timer", &[(!settings.preempt_rt).into()]),
-        ("paced", &[settings.paced.into()]),
+        ("by_load", &[settings.by_load.into()]),
         ("trace_on", &[settings.trace_bytes.is_some().into()]),
         ("lending_on", &[settings.lending.into()]),
         ("fail_lock_ns", &fail_lock.to_ne_bytes()),
         ("nr_cpus", &settings.cpus.to_ne_bytes()),
         ("nr_domains", &(domains.count() as u32).to_ne_bytes()),
         ("cpu_domain", &of),
+        ("uneven", &[(!settings.fast.is_empty()).into()]),
+        ("cpu_fast", &settings.fast),
         ("cpu_after", &after),
         ("domain_cpu", &first),
     ];
     // The form for a single processor has only the first of them.
-    let several = if single { 5 } else { 0 };
+    let several = if single { 7 } else { 0 };
     bpf::set_constants(map, offsets, &values[..values.len() - several])
 }
 

@@ -2,7 +2,8 @@
 //! How fast a processor has to be: what a kernel would do with what it is told.
 
 use proptest::prelude::*;
-use qlinux_core::pace::{Pace, FULL};
+use qlinux_core::speed::{Speed, FULL};
+use qlinux_properties::cases;
 
 const MS: u64 = 1_000_000;
 const TICK_NS: u64 = 4 * MS;
@@ -10,30 +11,30 @@ const TICK_NS: u64 = 4 * MS;
 /// A processor whose governor gives a quarter more than it is told that is needed, as schedutil,
 /// and at least a tenth.
 struct Processor {
-    pace: Pace,
+    state: Speed,
     now_ns: u64,
 }
 
 impl Processor {
     fn new() -> Processor {
         Processor {
-            pace: Pace::new(0),
+            state: Speed::new(0),
             now_ns: 0,
         }
     }
 
     fn speed(&self) -> u32 {
-        (self.pace.told() * 5 / 4).clamp(FULL / 10, FULL)
+        (self.state.told() * 5 / 4).clamp(FULL / 10, FULL)
     }
 
     fn see(&mut self) {
-        self.pace.see(self.speed(), self.now_ns);
+        self.state.see(self.speed(), self.now_ns);
     }
 
     /// Does so much work, which takes so long at full speed. Returns how long it took.
     fn work(&mut self, work_ns: u64) -> u64 {
         let begun_ns = self.now_ns;
-        self.pace.serves(self.now_ns);
+        self.state.serves(self.now_ns);
         self.see();
         let mut left = work_ns * u64::from(FULL);
         while left > 0 {
@@ -49,10 +50,10 @@ impl Processor {
     }
 
     fn rest(&mut self, ns: u64) {
-        self.pace.rests(self.now_ns);
+        self.state.rests(self.now_ns);
         self.now_ns += ns;
-        if self.pace.over(self.now_ns) {
-            assert_eq!(self.pace.told(), 0);
+        if self.state.over(self.now_ns) {
+            assert_eq!(self.state.told(), 0);
         }
     }
 }
@@ -74,14 +75,20 @@ fn who_is_always_busy_has_full_speed_soon() {
 fn long_rest_needs_nothing_and_what_comes_again_finds_half() {
     let mut cpu = Processor::new();
     cpu.work(100 * MS);
-    let before = cpu.pace.told();
+    let before = cpu.state.told();
     cpu.rest(10_000 * MS);
-    assert_eq!(cpu.pace.told(), 0);
+    assert_eq!(cpu.state.told(), 0);
     cpu.work(MS);
-    assert!(cpu.pace.told() * 9 / 4 >= before, "{} of {before}", cpu.pace.told());
+    assert!(
+        cpu.state.told() * 9 / 4 >= before,
+        "{} of {before}",
+        cpu.state.told()
+    );
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     /// What is used for a part of the time is done in its period, at a speed that is not far more
     /// than it takes: `work` of every `period`.
     #[test]
@@ -111,16 +118,16 @@ proptest! {
     /// Whatever happens, it is told a speed that there is.
     #[test]
     fn only_speeds_that_there_are(steps in prop::collection::vec((0u8..4, 0u64..1 << 45, 0u32..2000), 1..60)) {
-        let (mut pace, mut now_ns) = (Pace::new(0), 0);
+        let (mut cpu, mut now_ns) = (Speed::new(0), 0);
         for (what, ns, speed) in steps {
             now_ns += ns;
             match what {
-                0 => pace.rests(now_ns),
-                1 => pace.serves(now_ns),
-                2 => drop(pace.over(now_ns)),
-                _ => drop(pace.see(speed, now_ns)),
+                0 => cpu.rests(now_ns),
+                1 => cpu.serves(now_ns),
+                2 => drop(cpu.over(now_ns)),
+                _ => drop(cpu.see(speed, now_ns)),
             }
-            prop_assert!(pace.told() <= FULL);
+            prop_assert!(cpu.told() <= FULL);
         }
     }
 }

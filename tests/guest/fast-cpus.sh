@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: fast-cpus
+# description: threads that wake are served on fast processors as long as one is idle, and on the others then
+# cpus: 4
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+
+used() { awk -v cpus="^cpu$1$" '$1 ~ cpus { n += $2 + $3 + $4 } END { print n }' /proc/stat; }
+# share CPUS: of all ticks in which processors were used in two seconds, how many percent were of these
+share() {
+	local fast all
+	fast=$(used "[$1]") all=$(used '[0-9]')
+	sleep 2
+	echo $((100 * ($(used "[$1]") - fast) / ($(used '[0-9]') - all + 1)))
+}
+pids=()
+start() { # start N: threads that work for 2 ms of every 5 ms
+	local i
+	for ((i = 0; i < $1; i++)); do
+		qlinux-work sleeper --run 2ms --period 5ms --counter "/tmp/counter$RANDOM$RANDOM" >/dev/null 2>&1 &
+		pids+=($!)
+	done
+	sleep 0.5
+}
+end() {
+	kill "${pids[@]}"
+	wait "${pids[@]}" 2>/dev/null
+	pids=()
+}
+
+refused "no list" 2 "no list of processors" qlinux up cpu --fast-cpus 2-9
+for fast in 0,1 2,3 0,3; do
+	check "up, $fast are fast" qlinux up cpu --fast-cpus $fast
+	start 2
+	part=$(share "$fast")
+	check "two threads are where it is fast: $part %" test "$part" -ge 80
+	end
+	start 4
+	part=$(share "$fast")
+	check "four use the slow ones as well: $part %" test "$part" -le 85
+	end
+	check down qlinux down cpu
+done
+finish
