@@ -10,7 +10,7 @@
  *
  *   6.13  a queue's functions were called dispatch and consume
  *   6.14  scx_bpf_now, bpf_task_from_vpid, bpf_local_irq_save
- *   6.15  bpf_res_spin_lock
+ *   6.15  bpf_res_spin_lock; scx_bpf_cpuperf_set of any CPU
  *   6.16  scx_bpf_select_cpu_and; 6.19 with a structure
  *   6.17  limits of cgroups (cpu.max)
  *   6.19  scx_bpf_dsq_peek, scx_bpf_task_set_slice, insertion with a structure
@@ -184,6 +184,13 @@ static __always_inline s32 select_idle_of(struct task_struct *p, s32 prev_cpu, u
 	if (HAS(scx_bpf_select_cpu_and))
 		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, cpus, flags);
 	return -1;
+}
+
+/* 6.15: of a CPU whose run queue the caller has not locked. Before, nothing guarded that. */
+static __always_inline void cpuperf_set_elsewhere(s32 cpu, u32 perf)
+{
+	if (HAS(bpf_res_spin_lock))
+		scx_bpf_cpuperf_set(cpu, perf);
 }
 
 /* ---- threads, time ------------------------------------------------------ */

@@ -251,7 +251,7 @@ CORE_FN void leaf_leave(hsfq_tree_t *t, u32 leaf)
 }
 
 /* One thread more of the leaf, which has its key, is runnable. */
-CORE_INLINE void leaf_add(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns)
+CORE_INLINE void leaf_add(hsfq_tree_t *t, u32 leaf, u64 now_ns)
 {
 	CORE_RUNNABLE(t, leaf, 1, now_ns);
 	if (!t->node[leaf].runnable++)
@@ -268,7 +268,7 @@ CORE_INLINE void leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 no
 		leaf_greet(l, th, now_ns);
 	else
 		leaf_policy_arrive(l, th, now_ns);
-	leaf_add(t, leaf, th, now_ns);
+	leaf_add(t, leaf, now_ns);
 }
 
 /* The thread, charged and not waiting, blocks. */
@@ -329,7 +329,9 @@ CORE_FN u32 leaf_pack(hsfq_node_t *l, leaf_thread_t *th, bool runnable)
 
 	if (leaf_stranger(l, th) || !leaf_divides(l))
 		return 0;
-	if (!runnable && sfq_past(&l->clock, &th->flow, v))
+	/* Alone in its leaf it is ahead of nobody. */
+	if (runnable ? l->runnable == 1 && sfq_before(v, th->flow.start)
+		     : sfq_past(&l->clock, &th->flow, v))
 		th->flow.start = v;
 	th->flow.start -= v;
 	th->flow.rem = 0;
@@ -350,6 +352,8 @@ CORE_FN void leaf_unpack(hsfq_node_t *l, leaf_thread_t *th, s64 ahead_ns)
 		ahead -= sfq_virtual(-ahead_ns * threads, weights);
 	th->flow.start = l->clock.vtime + sfq_max(ahead, 0 - lag);
 	th->flow.epoch = l->clock.epoch;
+	if (l->policy != LEAF_ts)
+		th->early = 0;
 	th->generation = l->generation;
 }
 
@@ -370,7 +374,7 @@ CORE_INLINE void leaf_enter(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 pac
 		return;
 	}
 	l->weights += th->weight;
-	leaf_add(t, leaf, th, now_ns);
+	leaf_add(t, leaf, now_ns);
 }
 
 /*

@@ -760,10 +760,12 @@ CORE_FN u32 ledger_share(ledger_t *l, u32 leaf, u32 domain)
 	return share ? share : 1;
 }
 
-/* How much more a thread of the leaf was served in one domain than in another. Between two runs,
- * and meanwhile. */
+/* How much more a thread of the leaf was served in one domain than in another, as far as the ledger
+ * knows. Where nobody is, it is ahead of nobody. Between two runs, and meanwhile. */
 CORE_FN s64 ledger_apart(ledger_t *l, u32 leaf, u32 from, u32 to)
 {
+	if (!ledger_cell(l, leaf, to)->runnable)
+		return 0;
 	return ledger_cell(l, leaf, from)->ahead_ns - ledger_cell(l, leaf, to)->ahead_ns;
 }
 

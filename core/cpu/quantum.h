@@ -63,6 +63,7 @@ CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiti
 		return 0;
 	if (leaf_rested(waiting))
 		return eager && p > 1 ? 0 : QUANTUM_PEACE_NS;
+	/* Which of two peers comes first is no promise, and each interruption is a switch. */
 	return leaf_turn(&t->node[leaf]);
 }
 

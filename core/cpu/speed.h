@@ -18,7 +18,7 @@
 
 /* All of a processor. */
 #define SPEED_FULL 1024U
-/* Nothing new is told: speed_see. */
+/* Nothing is told: speed_see. */
 #define SPEED_SAME (~0U)
 /* It is looked at no oftener. */
 #define SPEED_LEAST_NS 3000000ULL
@@ -27,10 +27,7 @@
 /* Half of a greater need is known after so long, and of a lesser one. */
 #define SPEED_UP_NS   4000000ULL
 #define SPEED_DOWN_NS 64000000ULL
-/* A change by less is not worth telling: a sixteenth. */
-#define SPEED_STEP 64U
-/* One that rests for so long needs nothing: processors that share a frequency must not wait
- * for it. */
+/* One that rests for so long needs nothing: others may share its frequency. */
 #define SPEED_REST_NS 250000000ULL
 
 struct cpu_speed {
@@ -39,7 +36,7 @@ struct cpu_speed {
 	u64 busy_ns;  /* has had no rest since then */
 	u64 idle_ns;  /* rested so long since it was seen */
 	u32 need;     /* 0 … SPEED_FULL */
-	u32 told;     /* what it was told to be last */
+	u32 over;     /* it is known to need nothing, as it rests for long */
 };
 
 typedef struct cpu_speed CORE_MEM cpu_speed_t;
@@ -48,7 +45,7 @@ typedef struct cpu_speed CORE_MEM cpu_speed_t;
 CORE_FN void speed_init(cpu_speed_t *p, u64 now_ns)
 {
 	p->since_ns = p->busy_ns = now_ns;
-	p->need = p->told = SPEED_FULL;
+	p->need = SPEED_FULL;
 }
 
 /* The processor has nobody to serve. */
@@ -66,11 +63,14 @@ CORE_FN void speed_serves(cpu_speed_t *p, u64 now_ns)
 	if (p->rests_ns)
 		p->busy_ns = now_ns;
 	p->rests_ns = 0;
+	p->over = 0;
 }
 
 /*
- * What is it to be told, where somebody is served? `speed`: how fast it is now, of SPEED_FULL,
- * which is as fast as it can be. Returns 0 … SPEED_FULL, or SPEED_SAME.
+ * What is the kernel to be told, where somebody is served? `speed`: how fast it is now, of
+ * SPEED_FULL, which is as fast as it can be. Returns 0 … SPEED_FULL, or SPEED_SAME: it was told a
+ * moment ago. It is told again and again, for who sets frequencies may take no notice of a change
+ * that comes soon after another.
  */
 CORE_FN u32 speed_see(cpu_speed_t *p, u32 speed, u64 now_ns)
 {
@@ -90,18 +90,18 @@ CORE_FN u32 speed_see(cpu_speed_t *p, u32 speed, u64 now_ns)
 	p->since_ns = now_ns;
 	p->idle_ns = 0;
 	p->need = need;
-	if (need + SPEED_STEP > p->told && need < p->told + SPEED_STEP)
-		return SPEED_SAME;
-	p->told = need;
 	return need;
 }
 
-/* Does it rest for so long that it is to be told that nothing is needed of it? */
+/* Does it rest for so long that somebody else is to say that nothing is needed of it? Once a rest.
+ */
 CORE_FN bool speed_over(cpu_speed_t *p, u64 now_ns)
 {
-	if (!p->told || !p->rests_ns || now_ns < p->rests_ns + SPEED_REST_NS)
+	u64 rests_ns = p->rests_ns;
+
+	if (p->over || !rests_ns || now_ns < rests_ns + SPEED_REST_NS)
 		return false;
-	p->told = 0;
+	p->over = 1;
 	return true;
 }
 

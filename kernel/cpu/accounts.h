@@ -108,8 +108,10 @@ static __always_inline bool go_to(struct thread __arena *th, s32 cpu, u64 now, b
 	}
 	if (th->domain == from && (!waits || th->waiting)) {
 		sched_leave(tree_at(from), as_lend(th), now);
-		if (!hsfq_valid(tree_at(to), th->leaf)) /* it dies, and its class is gone */
+		if (!hsfq_valid(tree_at(to), th->leaf)) { /* it dies, and its class is gone */
 			th->leaf = th->home = ROOT_LEAF;
+			th->lt.generation = 0;
+		}
 		th->domain = to;
 		sched_enter(tree_at(to), as_lend(th), ahead_by(th->leaf, from, to), now);
 		if (waits) {

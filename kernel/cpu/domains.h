@@ -64,6 +64,7 @@ static __always_inline u32 queue_for(struct thread __arena *th)
 #define idle_at_home(p, cpu, flags) (-EBUSY)
 #define cpu_for_new(p, leaf, cpu)   (cpu)
 #define ahead_by(leaf, from, to)    0
+#define idle_fast(p, cpu, flags)    (-EBUSY)
 #define name_cpus(domain)           0
 #else
 /* Where the ledger is (room.h). */
@@ -78,72 +79,77 @@ static __always_inline s64 ahead_by(u32 leaf, u32 from, u32 to)
 	return ledger_apart(&the_ledger, leaf, from, to);
 }
 
-/* Its CPUs, and those of them that are among the machine's fastest. */
-struct domain_cpus {
+struct some_cpus {
 	struct bpf_cpumask __kptr *mask;
-	struct bpf_cpumask __kptr *fast;
 };
 
+/* Those of each domain. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* one a domain, sized before load */
 	__type(key, u32);
-	__type(value, struct domain_cpus);
+	__type(value, struct some_cpus);
 } domain_cpus SEC(".maps");
 
-/* Before anybody is scheduled. */
+/* The machine's fast ones, where others are slower. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct some_cpus);
+} fast_cpus SEC(".maps");
+
+/* Before anybody is scheduled. `domain`: ALL_FAST for the fast ones of all. */
+#define ALL_FAST     (~0U)
 __noinline int name_cpus(u32 domain)
 {
-	struct domain_cpus *cpus_of = bpf_map_lookup_elem(&domain_cpus, &domain);
-	struct bpf_cpumask *mask, *fast;
-	u32 cpu;
+	struct bpf_cpumask *mask;
+	struct some_cpus *some;
+	u32 cpu, i = 0;
 
-	if (!cpus_of)
+	if (domain == ALL_FAST)
+		some = bpf_map_lookup_elem(&fast_cpus, &i);
+	else
+		some = bpf_map_lookup_elem(&domain_cpus, &domain);
+	if (!some)
 		return -EINVAL;
 	mask = bpf_cpumask_create();
 	if (!mask)
 		return -ENOMEM;
-	fast = bpf_cpumask_create();
-	if (!fast) {
-		bpf_cpumask_release(mask);
-		return -ENOMEM;
-	}
-	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
-		if (domain_of(cpu) != domain)
-			continue;
-		bpf_cpumask_set_cpu(cpu, mask);
-		if (cpu_fast[cpu % CPUS_MAX])
-			bpf_cpumask_set_cpu(cpu, fast);
-	}
-	mask = bpf_kptr_xchg(&cpus_of->mask, mask);
+	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++)
+		if (domain == ALL_FAST ? cpu_fast[cpu % CPUS_MAX] : domain_of(cpu) == domain)
+			bpf_cpumask_set_cpu(cpu, mask);
+	mask = bpf_kptr_xchg(&some->mask, mask);
 	if (mask)
 		bpf_cpumask_release(mask);
-	fast = bpf_kptr_xchg(&cpus_of->fast, fast);
-	if (fast)
-		bpf_cpumask_release(fast);
 	return 0;
 }
 
-/* Of the domain where the thread was served last, an idle CPU as the kernel chooses among those, or
- * a negative number. Where domains are no caches, the kernel by itself would take it from one to
- * the other at each wake-up. Nor does it look at speed: a fast CPU comes first, unless the other
- * half of its core is busy, which would slow both down by more than a slow one is slower. */
+/* An idle CPU of the domain where the thread was served last, as the kernel chooses among those,
+ * or a negative number. Where domains are no caches, the kernel by itself would take it from one
+ * to the other at each wake-up. */
 static __always_inline s32 idle_at_home(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	u32 domain = domain_of(prev_cpu);
-	struct domain_cpus *cpus_of = bpf_map_lookup_elem(&domain_cpus, &domain);
-	struct bpf_cpumask *mask = cpus_of && uneven ? cpus_of->fast : NULL;
-	s32 cpu = -EBUSY;
+	struct some_cpus *some = bpf_map_lookup_elem(&domain_cpus, &domain);
+	struct bpf_cpumask *mask = some ? some->mask : NULL;
 
-	if (mask)
-		cpu = select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask,
-				     SCX_PICK_IDLE_CORE);
-	if (cpu >= 0 || nr_domains == 1)
-		return cpu;
-	mask = cpus_of ? cpus_of->mask : NULL;
-	if (mask)
-		cpu = select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask, 0);
-	return cpu;
+	return mask ? select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask, 0)
+		    : -EBUSY;
+}
+
+/* A fast one, which the kernel does not look for; not one whose core is busy with somebody else:
+ * both would lose more than a slow one is slower. Who is woken synchronously may get the waker's.
+ */
+static __always_inline s32 idle_fast(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	u32 i = 0;
+	struct some_cpus *some = bpf_map_lookup_elem(&fast_cpus, &i);
+	struct bpf_cpumask *mask = some ? some->mask : NULL;
+
+	return mask ? select_idle_of(p, prev_cpu, wake_flags, (const struct cpumask *)mask,
+				     SCX_PICK_IDLE_CORE)
+		    : -EBUSY;
 }
 
 struct {

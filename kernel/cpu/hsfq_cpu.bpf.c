@@ -121,7 +121,9 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 
 	if (nr_cpus == 1 || (th && must_wait(p, th)))
 		return prev_cpu;
-	cpu = nr_domains > 1 || uneven ? idle_at_home(p, prev_cpu, wake_flags) : -EBUSY;
+	cpu = uneven ? idle_fast(p, prev_cpu, wake_flags) : -EBUSY;
+	if (cpu < 0 && nr_domains > 1)
+		cpu = idle_at_home(p, prev_cpu, wake_flags);
 	if (cpu >= 0)
 		idle = true;
 	else
@@ -446,7 +448,7 @@ s32 BPF_PROG(op_init)
 	hsfq_init(&hierarchy);
 	if (nr_domains > 1 && !make_domains())
 		return -ENOMEM;
-	if (nr_domains == 1 && uneven && name_cpus(0))
+	if (nr_cpus > 1 && uneven && name_cpus(ALL_FAST))
 		return -ENOMEM;
 	count_servers();
 	for (i = CORE_ZERO; by_load && i < nr_cpus && can_loop; i++)

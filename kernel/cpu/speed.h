@@ -3,12 +3,13 @@
  * speed.h - the kernel is told how fast each CPU has to be (core/cpu/speed.h)
  *
  * By the CPU itself, at ticks and when it has somebody to serve again: told by another, a CPU that
- * has a frequency of its own would take no notice. Whoever rests for long is spoken for by a timer.
+ * has a frequency of its own would take no notice. For one that rests for long a timer says so, and
+ * a CPU that shares its frequency hears of it at its next tick.
  */
 #ifndef QLINUX_CPU_SPEED_H
 #define QLINUX_CPU_SPEED_H
 
-/* The CPU serves somebody: it is looked at again, and told if that changes much. */
+/* The CPU serves somebody. */
 __noinline int speed_tell(s32 cpu)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
@@ -43,8 +44,8 @@ __noinline int speed_all(u64 now)
 	u32 cpu;
 
 	for (cpu = CORE_ZERO; cpu < nr_cpus && can_loop; cpu++) {
-		if (speed_over(&cpu_of(cpu)->speed, now))
-			scx_bpf_cpuperf_set(cpu, 0);
+		if (!cpu_of(cpu)->leaving && speed_over(&cpu_of(cpu)->speed, now))
+			cpuperf_set_elsewhere(cpu, 0);
 	}
 	return 0;
 }

@@ -19,7 +19,7 @@ pids=()
 start() { # start N: threads that work for 2 ms of every 5 ms
 	local i
 	for ((i = 0; i < $1; i++)); do
-		qlinux-work sleeper --run 2ms --period 5ms --counter "/tmp/counter$RANDOM$RANDOM" >/dev/null 2>&1 &
+		qlinux-work sleeper --run 2ms --period 4ms --vary 2ms --counter "/tmp/counter$RANDOM$RANDOM" >/dev/null 2>&1 &
 		pids+=($!)
 	done
 	sleep 0.5
@@ -31,8 +31,9 @@ end() {
 }
 
 refused "no list" 2 "no list of processors" qlinux up cpu --fast-cpus 2-9
-for fast in 0,1 2,3 0,3; do
-	check "up, $fast are fast" qlinux up cpu --fast-cpus $fast
+for at in 0,1:1 2,3:1 0,3:2 2,3:2; do
+	fast=${at%:*} domains=${at#*:}
+	check "up, $fast are fast, $domains domains" qlinux up cpu --fast-cpus "$fast" --domains "$domains"
 	start 2
 	part=$(share "$fast")
 	check "two threads are where it is fast: $part %" test "$part" -ge 80

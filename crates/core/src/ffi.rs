@@ -154,7 +154,7 @@ pub struct RawSpeed {
     pub busy_ns: u64,
     pub idle_ns: u64,
     pub need: u32,
-    pub told: u32,
+    pub over: u32,
 }
 
 /// A thread as shim.c is told of it.
@@ -214,8 +214,15 @@ extern "C" {
     pub fn qcore_leaf_join(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_leave(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_arrive(t: *mut RawTree, leaf: u32, th: *mut RawThread, now: u64);
-    pub fn qcore_leaf_pack(t: *mut RawTree, leaf: u32, th: *mut RawThread) -> bool;
-    pub fn qcore_leaf_unpack(t: *mut RawTree, leaf: u32, th: *mut RawThread, ahead: i64, now: u64);
+    pub fn qcore_leaf_pack(t: *mut RawTree, leaf: u32, th: *mut RawThread, runnable: bool) -> bool;
+    pub fn qcore_leaf_unpack(
+        t: *mut RawTree,
+        leaf: u32,
+        th: *mut RawThread,
+        runnable: bool,
+        ahead: i64,
+        now: u64,
+    );
     pub fn qcore_leaf_depart(t: *mut RawTree, leaf: u32, th: *mut RawThread);
     pub fn qcore_leaf_wait(t: *mut RawTree, leaf: u32);
     pub fn qcore_leaf_unwait(t: *mut RawTree, leaf: u32);
@@ -423,6 +430,8 @@ fn layout() -> Vec<usize> {
     all.extend(
         offsets!(RawServer: straight since_ns until_ns due_ns calm_ns next_ns next passed ending steps),
     );
+    all.push(size_of::<RawSpeed>());
+    all.extend(offsets!(RawSpeed: busy_ns idle_ns need over));
     all.extend([
         crate::readjust::CPU as usize,
         crate::readjust::AMOUNT_MAX as usize,

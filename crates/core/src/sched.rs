@@ -35,11 +35,18 @@ pub struct Packed {
 /// # Panics
 /// Functions about a service, where there is none.
 pub trait Servers: Engine {
-    /// The runnable thread, which neither waits nor is served, goes to the tree of another domain,
-    /// with this; nothing, where that does not depend on a clock of the tree.
+    /// The thread, which neither waits nor is served, goes to the tree of another domain, with this;
+    /// nothing, where that does not depend on a clock of the tree. It is asleep here then.
     fn pack(&mut self, th: ThreadId) -> Result<Option<Packed>>;
-    /// It arrives there, in the same leaf, where it was served so much more than its peers.
-    fn unpack(&mut self, th: ThreadId, packed: Option<Packed>, ahead_ns: i64) -> Result<()>;
+    /// It arrives there, in the same leaf, and is `runnable` or asleep as before. Where it was, all
+    /// of the leaf were served so much more than here.
+    fn unpack(
+        &mut self,
+        th: ThreadId,
+        packed: Option<Packed>,
+        runnable: bool,
+        ahead_ns: i64,
+    ) -> Result<()>;
     /// The waiting thread is served there from now on: for how long, or for `fixed_ns`.
     fn begin(&mut self, server: usize, th: ThreadId, fixed_ns: Option<u64>) -> Result<u64>;
     /// The service there ends, of this length. The thread sleeps or asks for the next.
@@ -124,12 +131,18 @@ impl Core {
 impl Servers for Core {
     fn pack(&mut self, th: ThreadId) -> Result<Option<Packed>> {
         let thread = &mut self.threads[th.0];
-        let leaf = self.tree.in_service(thread)?;
+        let runnable = thread.runnable;
+        let leaf = match runnable {
+            true => self.tree.in_service(thread)?,
+            false => self.tree.asleep(thread)?,
+        };
         let tree = self.tree.raw_mut_ptr();
         // SAFETY: its leaf exists, and the thread is apart from the tree.
-        let packed = unsafe { ffi::qcore_leaf_pack(tree, leaf, &mut thread.raw) };
+        let packed = unsafe { ffi::qcore_leaf_pack(tree, leaf, &mut thread.raw, runnable) };
         let raw = thread.raw;
-        self.tree.depart(thread)?;
+        if runnable {
+            self.tree.depart(thread)?;
+        }
         Ok(packed.then_some(Packed {
             ahead: raw.flow.start as i64,
             left_ns: raw.left_ns,
@@ -138,11 +151,20 @@ impl Servers for Core {
         }))
     }
 
-    fn unpack(&mut self, th: ThreadId, packed: Option<Packed>, ahead_ns: i64) -> Result<()> {
+    fn unpack(
+        &mut self,
+        th: ThreadId,
+        packed: Option<Packed>,
+        runnable: bool,
+        ahead_ns: i64,
+    ) -> Result<()> {
         let thread = &mut self.threads[th.0];
         thread.raw.generation = 0;
         let Some(packed) = packed else {
-            return self.tree.arrive(thread);
+            return match runnable {
+                true => self.tree.arrive(thread),
+                false => Ok(()),
+            };
         };
         thread.raw.flow.start = packed.ahead as u64;
         thread.raw.left_ns = packed.left_ns;
@@ -151,8 +173,8 @@ impl Servers for Core {
         let leaf = self.tree.asleep(thread)?;
         let (tree, now_ns) = (self.tree.raw_mut_ptr(), self.tree.now_ns);
         // SAFETY: as in pack.
-        unsafe { ffi::qcore_leaf_unpack(tree, leaf, &mut thread.raw, ahead_ns, now_ns) };
-        thread.runnable = true;
+        unsafe { ffi::qcore_leaf_unpack(tree, leaf, &mut thread.raw, runnable, ahead_ns, now_ns) };
+        thread.runnable = runnable;
         Ok(())
     }
 

@@ -138,7 +138,12 @@ const size_t qcore_layout[] = {
 	offsetof(struct readjust, weight),
 	offsetof(struct readjust, full),
 	sizeof(struct sched_server),
-	SERVER_FIELDS(SERVER_OFFSET) READJUST_CPU,
+	SERVER_FIELDS(SERVER_OFFSET) sizeof(struct cpu_speed),
+	offsetof(struct cpu_speed, busy_ns),
+	offsetof(struct cpu_speed, idle_ns),
+	offsetof(struct cpu_speed, need),
+	offsetof(struct cpu_speed, over),
+	READJUST_CPU,
 	READJUST_MAX,
 	WAITS_BUCKETS,
 	sizeof(waits_t),
@@ -212,8 +217,8 @@ void qcore_leaf_join(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_join(t,
 void qcore_leaf_leave(hsfq_tree_t *t, u32 leaf) { leaf_leave(t, leaf); }
 void qcore_leaf_arrive(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_arrive(t, leaf, th, now_ns); }
 void qcore_leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { leaf_depart(t, leaf, th, 0); }
-bool qcore_leaf_pack(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th) { return leaf_pack(&t->node[leaf], th, true); }
-void qcore_leaf_unpack(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, s64 ahead_ns, u64 now_ns) { leaf_enter(t, leaf, th, LEAF_PACKED, true, ahead_ns, now_ns); }
+bool qcore_leaf_pack(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, bool runnable) { return leaf_pack(&t->node[leaf], th, runnable); }
+void qcore_leaf_unpack(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, bool runnable, s64 ahead_ns, u64 now_ns) { leaf_enter(t, leaf, th, LEAF_PACKED, runnable, ahead_ns, now_ns); }
 void qcore_leaf_wait(hsfq_tree_t *t, u32 leaf) { leaf_wait(t, leaf); }
 void qcore_leaf_unwait(hsfq_tree_t *t, u32 leaf) { leaf_unwait(t, leaf); }
 void qcore_leaf_take(hsfq_tree_t *t, u32 leaf) { leaf_take(t, leaf); }

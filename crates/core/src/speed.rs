@@ -28,20 +28,15 @@ impl Speed {
         unsafe { ffi::qcore_speed_serves(&mut self.0, now_ns) };
     }
 
-    /// What it is to be told while it serves somebody, at that speed (0 to [`FULL`]); `None`: nothing
-    /// new.
+    /// What the kernel is to be told while it serves somebody, at that speed (0 to [`FULL`]); `None`: it
+    /// was told a moment ago.
     pub fn see(&mut self, speed: u32, now_ns: u64) -> Option<u32> {
         let need = unsafe { ffi::qcore_speed_see(&mut self.0, speed, now_ns) };
         (need <= FULL).then_some(need)
     }
 
-    /// Is it to be told that nothing is needed of it, as it rests so long?
+    /// Is the kernel to be told that nothing is needed of it, as it rests so long? Once a rest.
     pub fn over(&mut self, now_ns: u64) -> bool {
         unsafe { ffi::qcore_speed_over(&mut self.0, now_ns) }
-    }
-
-    /// What it was told last.
-    pub fn told(&self) -> u32 {
-        self.0.told
     }
 }

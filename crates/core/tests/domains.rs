@@ -2,10 +2,12 @@
 //! Several domains, each with a tree of its own: the ledger keeps the whole exact.
 
 use proptest::{collection::vec, prelude::*};
-use qlinux_core::engine::Core;
+use qlinux_core::engine::{Core, Engine};
 use qlinux_core::ledger::{Ledger, Seen, CPU, PERIOD_NS};
+use qlinux_core::model::Model;
+use qlinux_core::sched::Servers;
 use qlinux_core::sim::{due, run, Change, Due, Workload};
-use qlinux_core::{Error, NodeId};
+use qlinux_core::{Error, NodeId, Policy};
 use qlinux_properties::cases;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
@@ -205,6 +207,51 @@ fn threads_of_a_class_get_the_same_in_every_domain() {
             }
         }
     }
+}
+
+/// One that wakes now and then has saved up some of its share, and comes before others for that;
+/// also where it wakes in another domain, where who comes for the first time has saved up nothing.
+#[test]
+fn who_sleeps_keeps_its_savings_where_it_wakes_in_another_domain() {
+    fn key<E: Servers>(mut from: E, known: bool) -> E::Key {
+        let mut to = from.another();
+        let [(leaf, sleeper), (_, busy)] = [&mut from, &mut to].map(|domain| {
+            domain.set_servers(2);
+            let leaf = domain.mknod(NodeId::ROOT, 100, true).unwrap();
+            domain.set_policy(leaf, Policy::Ts).unwrap();
+            (leaf, [(); 2].map(|()| domain.spawn(leaf, 100).unwrap()))
+        });
+        let (sleeper, busy) = (sleeper[0], busy[1]);
+        to.arrive(busy).unwrap();
+        to.wait(busy).unwrap();
+        to.begin(0, busy, Some(3_000_000)).unwrap();
+        from.arrive(sleeper).unwrap();
+        from.wait(sleeper).unwrap();
+        from.begin(0, sleeper, Some(3_000_000)).unwrap();
+        for domain in [&mut from, &mut to] {
+            domain.advance(3_000_000);
+        }
+        from.end(0, 1_000_000, true).unwrap();
+        to.end(0, 3_000_000, false).unwrap();
+        for domain in [&mut from, &mut to] {
+            domain.advance(50_000_000);
+        }
+        let packed = from.pack(sleeper).unwrap();
+        assert!(packed.is_some(), "{leaf:?}");
+        to.unpack(sleeper, packed.filter(|_| known), false, 40_000_000)
+            .unwrap();
+        to.arrive(sleeper).unwrap();
+        to.wait(sleeper).unwrap();
+        to.key(sleeper)
+    }
+    assert!(Core::before(
+        key(Core::new(), true),
+        key(Core::new(), false)
+    ));
+    assert!(Model::before(
+        key(Model::new(), true),
+        key(Model::new(), false)
+    ));
 }
 
 proptest! {

@@ -12,6 +12,7 @@ const TICK_NS: u64 = 4 * MS;
 /// and at least a tenth.
 struct Processor {
     state: Speed,
+    told: u32,
     now_ns: u64,
 }
 
@@ -19,16 +20,18 @@ impl Processor {
     fn new() -> Processor {
         Processor {
             state: Speed::new(0),
+            told: FULL,
             now_ns: 0,
         }
     }
 
     fn speed(&self) -> u32 {
-        (self.state.told() * 5 / 4).clamp(FULL / 10, FULL)
+        (self.told * 5 / 4).clamp(FULL / 10, FULL)
     }
 
     fn see(&mut self) {
-        self.state.see(self.speed(), self.now_ns);
+        let told = self.state.see(self.speed(), self.now_ns);
+        self.told = told.unwrap_or(self.told);
     }
 
     /// Does so much work, which takes so long at full speed. Returns how long it took.
@@ -53,7 +56,7 @@ impl Processor {
         self.state.rests(self.now_ns);
         self.now_ns += ns;
         if self.state.over(self.now_ns) {
-            assert_eq!(self.state.told(), 0);
+            self.told = 0;
         }
     }
 }
@@ -75,15 +78,11 @@ fn who_is_always_busy_has_full_speed_soon() {
 fn long_rest_needs_nothing_and_what_comes_again_finds_half() {
     let mut cpu = Processor::new();
     cpu.work(100 * MS);
-    let before = cpu.state.told();
+    let before = cpu.told;
     cpu.rest(10_000 * MS);
-    assert_eq!(cpu.state.told(), 0);
+    assert_eq!(cpu.told, 0);
     cpu.work(MS);
-    assert!(
-        cpu.state.told() * 9 / 4 >= before,
-        "{} of {before}",
-        cpu.state.told()
-    );
+    assert!(cpu.told * 9 / 4 >= before, "{} of {before}", cpu.told);
 }
 
 proptest! {
@@ -115,7 +114,7 @@ proptest! {
         prop_assert!(mean <= most, "{mean}, at most {most}");
     }
 
-    /// Whatever happens, it is told a speed that there is.
+    /// Whatever happens, the kernel is told a speed that there is.
     #[test]
     fn only_speeds_that_there_are(steps in prop::collection::vec((0u8..4, 0u64..1 << 45, 0u32..2000), 1..60)) {
         let (mut cpu, mut now_ns) = (Speed::new(0), 0);
@@ -125,9 +124,12 @@ proptest! {
                 0 => cpu.rests(now_ns),
                 1 => cpu.serves(now_ns),
                 2 => drop(cpu.over(now_ns)),
-                _ => drop(cpu.see(speed, now_ns)),
+                _ => {
+                    if let Some(told) = cpu.see(speed, now_ns) {
+                        prop_assert!(told <= FULL, "{told}");
+                    }
+                }
             }
-            prop_assert!(cpu.told() <= FULL);
         }
     }
 }

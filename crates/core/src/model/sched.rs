@@ -45,22 +45,41 @@ impl Model {
 
 impl Servers for Model {
     fn pack(&mut self, th: ThreadId) -> Result<Option<Packed>> {
-        let (leaf, member) = self.in_service(th)?;
+        let runnable = self.members[th.0].runnable;
+        let (leaf, member) = match runnable {
+            true => self.in_service(th)?,
+            false => self.asleep(th)?,
+        };
         let Node { regime, clock, .. } = *self.at(leaf);
         let divides = matches!(member.under, Policy::Sfq | Policy::Ts);
         let known = divides && member.regime == Some(regime);
-        let start = member.flow.start(member.weight);
+        let mut start = member.flow.start(member.weight);
+        if runnable && self.runnable_members(leaf).count() == 1 {
+            start = start.min(clock.v);
+        }
+        if !runnable {
+            start = start.max(clock.v);
+        }
+        let member = &self.members[th.0];
         let packed = Packed {
             ahead: i64::try_from(start - clock.v).expect("tags are near v(t)"),
             left_ns: member.left_ns,
             early: u64::try_from(member.early).expect("a turn"),
             last_ns: member.last_ns,
         };
-        self.depart(th)?;
+        if runnable {
+            self.depart(th)?;
+        }
         Ok(known.then_some(packed))
     }
 
-    fn unpack(&mut self, th: ThreadId, packed: Option<Packed>, ahead_ns: i64) -> Result<()> {
+    fn unpack(
+        &mut self,
+        th: ThreadId,
+        packed: Option<Packed>,
+        runnable: bool,
+        ahead_ns: i64,
+    ) -> Result<()> {
         let (leaf, member) = self.asleep(th)?;
         let weight = member.weight;
         let Node {
@@ -71,8 +90,12 @@ impl Servers for Model {
         } = *self.at(leaf);
         self.members[th.0].regime = None;
         let Some(packed) = packed else {
-            return self.arrive(th);
+            return match runnable {
+                true => self.arrive(th),
+                false => Ok(()),
+            };
         };
+        let ahead_ns = if runnable { ahead_ns } else { 0 };
         let peers = self.runnable_members(leaf).map(|m| m.weight);
         let (threads, weights) = peers.fold((1i128, weight), |(n, sum), w| (n + 1, sum + w));
         let ahead = (i128::from(ahead_ns) * threads) << TAG_SHIFT;
@@ -83,9 +106,15 @@ impl Servers for Model {
         (member.regime, member.under) = (Some(regime), policy);
         member.flow = Flow::at(least.max(clock.v + ahead));
         member.left_ns = packed.left_ns;
-        member.early = packed.early.into();
+        member.early = match policy {
+            Policy::Ts => packed.early.into(),
+            _ => 0,
+        };
         member.last_ns = packed.last_ns;
-        self.activate(leaf);
+        member.runnable = runnable;
+        if runnable {
+            self.activate(leaf);
+        }
         Ok(())
     }
 

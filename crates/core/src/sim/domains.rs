@@ -110,7 +110,7 @@ impl<E: Servers> Machine<E> {
         self.departed(thread);
         self.threads[thread].domain = to;
         self.engines[to]
-            .unpack(id, packed, ahead_ns)
+            .unpack(id, packed, true, ahead_ns)
             .map_err(failed(self))?;
         self.arrived(thread);
         self.wait(thread)

@@ -340,9 +340,23 @@ fn settings(options: &Options) -> Result<object::Settings> {
         lending: !options.no_lending,
         fail_lock: options.fail_lock.unwrap_or_default(),
         by_load: options.frequency.by_load(),
-        fast: speeds::fast(cpus, options.fast_cpus.as_deref())?,
+        fast: fast(cpus, options.fast_cpus.as_deref())?,
         domains: domains(cpus, options.domains)?,
     })
+}
+
+/// A kernel that chooses an idle processor among all only cannot prefer some.
+fn fast(cpus: usize, wanted: Option<&str>) -> Result<Vec<u8>> {
+    let fast = speeds::fast(cpus, wanted)?;
+    match (Features::here().chooses_among(), wanted) {
+        (true, _) => Ok(fast),
+        (false, None) => Ok(Vec::new()),
+        (false, Some(_)) => Err(Error::Usage(
+            "this kernel cannot prefer processors: that needs scx_bpf_select_cpu_and() \
+             (Linux 6.16); leave out --fast-cpus"
+                .into(),
+        )),
+    }
 }
 
 /// A kernel without such locks, or without timers for the ledger, has one.

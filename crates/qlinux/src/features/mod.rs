@@ -85,9 +85,14 @@ const OPTIONS: &[(&str, Ask)] = &[
     ),
 ];
 
-/// A kernel that has this member lets functions be called while interrupts are off.
 /// Locks that give up (6.15), of which a program may hold several.
 const LOCKS_GIVE_UP: Ask = Ask::Call("bpf_res_spin_lock", 1);
+/// An idle CPU of some is chosen (6.19, 6.16).
+const CHOOSES: [Ask; 2] = [
+    Ask::Call("__scx_bpf_select_cpu_and", 3),
+    Ask::Call("scx_bpf_select_cpu_and", 5),
+];
+/// A kernel that has this member lets functions be called while interrupts are off.
 const CALLS_WITHOUT_INTERRUPTS: Ask = Ask::Member("bpf_subprog_info", "might_sleep");
 /// What warns of a scheduler that does not say by a flag that it honours `cpu.weight`.
 const WARNS_OF_WEIGHTS: Ask = Ask::Function("scx_cgroup_warn_missing_weight");
@@ -143,6 +148,11 @@ impl Features {
     /// Has it locks for BPF programs that give up, of which a program may hold several?
     pub fn locks_give_up(&self) -> bool {
         self.has(LOCKS_GIVE_UP)
+    }
+
+    /// Can an idle CPU be asked for that is one of some?
+    pub fn chooses_among(&self) -> bool {
+        CHOOSES.iter().any(|&ask| self.has(ask))
     }
 
     /// Does it warn of a scheduler that does not say that it honours `cpu.weight`?

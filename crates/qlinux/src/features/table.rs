@@ -238,7 +238,7 @@ pub const ALL: &[Feature] = &[
     },
     Feature {
         name: "__scx_bpf_select_cpu_and",
-        what: "an idle CPU of a domain, the arguments in a structure",
+        what: "an idle CPU of a domain or among the fast ones, the arguments in a structure",
         resource: Resource::Cpu,
         since: "6.19",
         is: &[Call("__scx_bpf_select_cpu_and", 3)],
