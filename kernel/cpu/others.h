@@ -133,29 +133,26 @@ __noinline int takes_over(s32 cpu, struct thread __arena *th __arg_arena, u32 ch
 }
 
 /*
- * The thread waits, no CPU is idle, and the quantum in service on its own does not end for it at
- * once. Does one end elsewhere? The look begins after the CPU that was found last, or one that
- * timers wake threads from would interrupt its neighbour alone.
+ * The thread waits, no CPU is idle, and the quantum in service on its own does not end for
+ * it at once. Does one end elsewhere?
  */
 static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __arena *th, u64 now)
 {
-	u64 peace = sched_peace(tree_of(th), as_lend(th)), asked = cpu_of(cpu)->asked;
-	u32 i, first = asked ? asked - 1 : cpu, other = first;
-	u32 left = SCHED_OTHERS + CORE_ZERO;
+	u64 peace = sched_peace(tree_of(th), as_lend(th));
+	u32 i, other = cpu, left = SCHED_OTHERS + CORE_ZERO;
 
-	for (i = 0 + CORE_ZERO; i < nr_cpus && i < OTHERS_MAX && left && can_loop; i++) {
+	for (i = 1 + CORE_ZERO; i < nr_cpus && i < OTHERS_MAX && left && can_loop; i++) {
 		other = after(other);
-		if (other != cpu && bpf_cpumask_test_cpu(other, p->cpus_ptr)) {
-			left--;
-			if (!sched_in_peace(as_server(cpu_of(other)), th->leaf, peace, now) &&
-			    ends(th, other, now)) {
-				cpu_of(cpu)->asked = other + 1;
-				end_on(other);
-				return true;
-			}
-		}
-		if (other == first)
+		if (nr_domains > 1 && other == cpu)
 			break;
+		if (!bpf_cpumask_test_cpu(other, p->cpus_ptr))
+			continue;
+		left--;
+		if (sched_in_peace(as_server(cpu_of(other)), th->leaf, peace, now) ||
+		    !ends(th, other, now))
+			continue;
+		end_on(other);
+		return true;
 	}
 	return false;
 }

@@ -61,8 +61,6 @@ struct cpu_state {
 	u64 armed;                   /* the timer fires then, 0: not set */
 	struct cpu_speed speed;      /* how fast it has to be */
 	u64 leaving;                 /* it goes offline, or is */
-	u64 asked; /* another ended its service for a thread that woke here: the last
-		      that did, plus 1 */
 };
 
 /* Where the tree and the CPUs are (room.h). */

@@ -186,8 +186,6 @@ pub(super) struct Machine<E: Servers> {
     ended: Vec<Option<usize>>,
     /// The domain of each server.
     pub(super) domain: Vec<usize>,
-    /// For each server, the other that ended its service last for a thread which woke there.
-    asked: Vec<usize>,
     /// Waiting threads by domain and leaf: key when they began to wait, thread; in that order.
     pub(super) queue: Queues<E::Key>,
     /// How many threads wait, by domain.
@@ -250,7 +248,6 @@ impl<E: Servers> Machine<E> {
             names: Vec::new(),
             servers: (0..workload.servers).map(|_| None).collect(),
             ended: vec![None; workload.servers as usize],
-            asked: (0..workload.servers as usize).collect(),
             domain: (0..workload.servers as usize)
                 .map(|server| domain_of(workload, server))
                 .collect(),
@@ -610,11 +607,9 @@ impl<E: Servers> Machine<E> {
             return Ok(());
         }
         may.retain(|&server| self.domain[server] == domain);
-        let Some((&mut own, others)) = may.split_first_mut() else {
+        let Some((&own, others)) = may.split_first() else {
             return Ok(());
         };
-        let first = self.asked[own];
-        others.sort_by_key(|&server| (server + servers - first - 1) % servers);
         if self.quantum_ns.is_some() {
             return self.interrupt_fixed(waiting, &may);
         }
@@ -628,7 +623,6 @@ impl<E: Servers> Machine<E> {
         }
         for &server in others.iter().take(tunables().others as usize) {
             if engine.ends_elsewhere(server, id).map_err(failed())? {
-                self.asked[own] = server;
                 self.end_at(server, self.now);
                 return Ok(());
             }
