@@ -88,12 +88,12 @@ sleep 0.5
 mapfile -t mates <$CG/mates/cgroup.procs
 ran_all() { for pid in "${mates[@]}"; do cut -d' ' -f1 "/proc/$pid/schedstat"; done | tr '\n' ' '; }
 read -ra before <<<"$(ran_all)"
-sleep 5
+sleep 10
 read -ra after <<<"$(ran_all)"
 # They take turns of some 24 ms at being where there are fewer, some sooner than others.
 mean=0
 for i in "${!mates[@]}"; do mean=$((mean + (after[i] - before[i]) / 5)); done
-for i in "${!mates[@]}"; do near mate $((after[i] - before[i])) $mean 5; done
+for i in "${!mates[@]}"; do near mate $((after[i] - before[i])) $mean 3; done
 gone mates
 
 # A holder in one domain, in a class of weight 1; who waits is in the other domain and in a heavy class.

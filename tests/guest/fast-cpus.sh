@@ -36,7 +36,7 @@ for at in $(times '2,3:1 0,3:2' '0,1:1 2,3:1 0,3:2 2,3:2'); do
 	check "up, $fast are fast, $domains domains" qlinux up cpu --fast-cpus "$fast" --domains "$domains"
 	start 2
 	part=$(share "$fast")
-	check "two threads are where it is fast: $part %" test "$part" -ge 80
+	check "two threads are where it is fast: $part %" test "$part" -ge 90
 	end
 	start 4
 	part=$(share "$fast")
