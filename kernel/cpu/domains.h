@@ -65,6 +65,7 @@ static __always_inline u32 queue_for(struct thread __arena *th)
 #define cpu_for_new(p, leaf, cpu)   (cpu)
 #define ahead_by(leaf, from, to)    0
 #define idle_fast(p, cpu, flags)    (-EBUSY)
+#define faster_rests(p, cpu)        0
 #define name_cpus(domain)           0
 #else
 /* Where the ledger is (room.h). */

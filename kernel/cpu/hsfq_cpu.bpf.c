@@ -147,13 +147,18 @@ s32 BPF_PROG(op_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 static void put_back(struct task_struct *p, struct thread __arena *th, struct dsq_place *to,
 		     u64 now)
 {
-	bool held = limit_held(tree_of(th), th->leaf);
-	s32 idle;
+	bool held = limit_held(tree_of(th), th->leaf), stays = held;
+	s32 idle = -EBUSY;
 
 	th->chosen = 1;
 	if (!th->hungry_ns)
 		th->hungry_ns = now;
-	if (held && !must_wait(p, th)) {
+	/* Nobody else waits for this CPU. */
+	if (uneven && (to->enq_flags & SCX_ENQ_LAST) && !held) {
+		idle = idle_fast(p, task_cpu(p), 0);
+		stays = idle < 0;
+	}
+	if (stays && !must_wait(p, th)) {
 		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_MIN_NS, to->enq_flags);
 		return;
 	}
@@ -162,7 +167,8 @@ static void put_back(struct task_struct *p, struct thread __arena *th, struct ds
 	dsq_insert_vtime(p, to);
 	if (nr_cpus == 1 || held || leaving())
 		return;
-	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle < 0)
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
@@ -333,7 +339,8 @@ void BPF_PROG(op_dispatch, s32 cpu, struct task_struct *prev)
 		moved = serve_anybody(cpu);
 	if (nr_domains > 1 && !th && !moved)
 		moved = steal(cpu);
-	if (th && !moved && !must_wait(prev, th))
+	/* Without a slice it comes to put_back(), for which no CPU but a faster one may be idle. */
+	if (th && !moved && !must_wait(prev, th) && !(uneven && faster_rests(prev, cpu)))
 		serve_again(prev, cpu, th);
 	if (!th && !moved)
 		speed_nobody(c);

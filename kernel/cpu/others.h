@@ -157,4 +157,20 @@ static bool served_elsewhere(struct task_struct *p, s32 cpu, struct thread __are
 	return false;
 }
 
+#ifndef SINGLE_CPU
+/* The thread has this CPU, a slow one, to itself: does one of the fast ones serve nobody? */
+__noinline int faster_rests(struct task_struct *p __arg_trusted, s32 cpu)
+{
+	u32 other;
+
+	if (cpu_fast[(u32)cpu % CPUS_MAX])
+		return false;
+	for (other = CORE_ZERO; other < nr_cpus && can_loop; other++)
+		if (cpu_fast[other % CPUS_MAX] && !cpu_of(other)->th && !cpu_of(other)->leaving &&
+		    bpf_cpumask_test_cpu(other, p->cpus_ptr))
+			return true;
+	return false;
+}
+#endif
+
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: fast-cpus
-# description: threads that wake are served on fast processors as long as one is idle, and on the others then
+# description: threads that wake are served on fast processors as long as one is idle, and on the others then; who works on and on goes there
 # cpus: 4
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
@@ -24,6 +24,18 @@ start() { # start N: threads that work for 2 ms of every 5 ms
 	done
 	sleep 0.5
 }
+# busy CPUS: a thread that works on and on, on the first of these that is slow; then it may be on all
+busy() {
+	local cpu
+	for cpu in 0 1 2 3; do
+		[[ $1 == *$cpu* ]] || break
+	done
+	taskset -c "$cpu" qlinux-work inf --counter "/tmp/counter$RANDOM$RANDOM" >/dev/null 2>&1 &
+	pids+=($!)
+	sleep 0.3
+	taskset -acp 0-3 $! >/dev/null
+	sleep 0.3
+}
 end() {
 	kill "${pids[@]}"
 	wait "${pids[@]}" 2>/dev/null
@@ -41,6 +53,10 @@ for at in $(times '2,3:1 0,3:2' '0,1:1 2,3:1 0,3:2 2,3:2'); do
 	start 4
 	part=$(share "$fast")
 	check "four use the slow ones as well: $part %" test "$part" -le 85
+	end
+	busy "$fast"
+	part=$(share "$fast")
+	check "who began on a slow one and works on and on goes to a fast one: $part %" test "$part" -ge 90
 	end
 	check down qlinux down cpu
 done
