@@ -55,6 +55,13 @@ pub struct Tunables {
     pub yield_ns: u64,
     /// `SCHED_OTHERS`: so many other servers are asked whether a service ends there.
     pub others: u64,
+    /// Several domains: the most that a class is owed or ahead, for each processor that it is
+    /// usually entitled to (core/cpu/ledger.h).
+    pub ledger_owed_ns: u64,
+    /// And besides, however little it is entitled to.
+    pub ledger_turns_ns: u64,
+    /// So often the domains' accounts are drawn up.
+    pub ledger_period_ns: u64,
 }
 
 /// What core/ was compiled with.

@@ -78,6 +78,9 @@ const u64 qcore_tunables[] = {
 	QUANTUM_CALM_NS,
 	LEAF_YIELD_NS,
 	SCHED_OTHERS,
+	LEDGER_OWED_NS,
+	LEDGER_TURNS_NS,
+	LEDGER_PERIOD_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */

@@ -2,6 +2,7 @@
 //! Several domains, each with a tree of its own: the ledger keeps the whole exact.
 
 use proptest::{collection::vec, prelude::*};
+use qlinux_core::bounds::{check, Interval, Options};
 use qlinux_core::engine::{Core, Engine};
 use qlinux_core::ledger::{Ledger, Seen, CPU, PERIOD_NS};
 use qlinux_core::model::Model;
@@ -114,6 +115,61 @@ fn random_trees_get_their_shares_of_two_sockets() {
     }
     println!("{plain} trees, and {edges} on the edge");
     assert!(plain >= 40, "only {plain} trees have a sharp due");
+}
+
+/// Two levels of classes, each with a thread more than there are servers, but for some that block.
+fn crowded(seed: u64, servers: u32, domains: u32) -> Workload {
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+    let mut text = format!(
+        "duration = '6s'\nservers = {servers}\ndomains = {domains}\nseed = {seed}\n\
+         late = ['0us', '50us']\n"
+    );
+    for top in 0..3 {
+        let weight = rng.random_range(50..=500);
+        text += &format!("[[class]]\npath = '/{top}'\nweight = {weight}\n");
+        for class in 0..4 {
+            let weight = rng.random_range(50..=500);
+            let (count, how) = match class {
+                3 => (2, "run = ['100us', '1ms']\nsleep = ['3ms', '6ms']\n"),
+                _ => (servers + 1, ""),
+            };
+            text += &format!(
+                "[[class]]\npath = '/{top}/{class}'\nleaf = 'ts'\nweight = {weight}\n\
+                 [[thread]]\nclass = '/{top}/{class}'\ncount = {count}\n{how}"
+            );
+        }
+    }
+    text.parse().expect("that is a workload")
+}
+
+/// What two classes get that wait is in proportion to their weights, in every interval, but for
+/// the quanta of all servers and what the ledger's accounts may come to.
+#[test]
+fn several_domains_keep_the_bounds_of_their_ledger() {
+    for (servers, domains) in [(2, 2), (4, 2), (8, 2), (16, 4), (64, 4)] {
+        let options = Options::ledger(servers);
+        for seed in 1..=3 {
+            let mut trace = run(&crowded(seed, servers, domains), Core::new())
+                .unwrap()
+                .trace;
+            let nodes = trace.nodes.iter().enumerate();
+            let busy = nodes.filter(|(_, n)| n.name.len() == 4 && !n.name.ends_with('3'));
+            let always = |(node, _)| Interval {
+                node,
+                start_ns: trace.start_ns,
+                end_ns: trace.end_ns,
+            };
+            trace.waiting = busy.map(always).collect();
+            assert_eq!(trace.waiting.len(), 9);
+            let report = check(&trace, &options);
+            assert!(report.violations.is_empty(), "{}", report.violations[0]);
+            // A tenth more for some would be seen.
+            for node in trace.nodes.iter_mut().filter(|n| n.name.ends_with("/1")) {
+                node.weights[0].1 = node.weights[0].1 * 11 / 10;
+            }
+            assert!(!check(&trace, &options).violations.is_empty());
+        }
+    }
 }
 
 /// What `/alone` gets, by what is its due, in each of three seconds from when `/other` has come,

@@ -243,6 +243,8 @@ proptest! {
         workload.domains = domains.min(workload.servers);
         let core = run(&workload, Core::new()).unwrap();
         alike(&core, &run(&workload, Model::new()).unwrap())?;
+        let report = check(&core.trace, &Options::ledger(workload.servers));
+        prop_assert!(report.violations.is_empty(), "{}", report.violations[0]);
     }
 
     #[test]

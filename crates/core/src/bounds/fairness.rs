@@ -40,13 +40,20 @@ struct Siblings<'a> {
     eligible: Vec<bool>,
     extremes: Vec<Extremes>,
     factor: i128,
-    slack_ns: i128,
+    /// By child.
+    slack_ns: Vec<i128>,
 }
 
 impl<'a> Siblings<'a> {
     fn new(index: &'a Index<'a>, ids: &'a [usize], options: &Options) -> Siblings<'a> {
         let n = ids.len();
         let servers = i128::from(index.trace.servers);
+        let length_ns = (index.trace.end_ns - index.trace.start_ns).max(1);
+        let slack_ns = |&id: &usize| {
+            let served_ns: u64 = index.service[id].iter().map(|s| s.served_ns).sum();
+            let owed_ns = u128::from(2 * options.owed_ns) * u128::from(served_ns);
+            i128::from(options.slack_ns) + owed_ns.div_ceil(length_ns.into()) as i128
+        };
         Siblings {
             index,
             ids,
@@ -59,7 +66,7 @@ impl<'a> Siblings<'a> {
             eligible: vec![false; n],
             extremes: vec![Extremes::default(); n * n],
             factor: if servers == 1 { 1 } else { servers + 1 },
-            slack_ns: i128::from(options.slack_ns),
+            slack_ns: ids.iter().map(slack_ns).collect(),
         }
     }
 
@@ -151,7 +158,8 @@ impl<'a> Siblings<'a> {
         let rounding = 4 * wf * wm / 1024 + 1;
         let bound = self.factor * (longest(f) * wm + longest(m) * wf)
             + rounding
-            + self.slack_ns * (wf + wm);
+            + self.slack_ns[f] * wm
+            + self.slack_ns[m] * wf;
         let unit = (wf * wm) as f64;
         let seen = ((e.most - e.least) as f64 / unit, bound as f64 / unit);
         let span = (e.least_ns.min(e.most_ns), e.least_ns.max(e.most_ns));

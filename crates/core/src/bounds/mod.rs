@@ -6,7 +6,11 @@
 //!
 //! * **Fairness**, on any server, while both are runnable:
 //!   `|W_f/w_f − W_m/w_m| ≤ l_f/w_f + l_m/w_m`. On P servers P+1 times that
-//!   (SFQ(D)), while threads of both wait and once each was chosen since.
+//!   (SFQ(D)), while threads of both wait and once each was chosen since. Several trees and a
+//!   ledger (core/cpu/ledger.h) keep an account of each node, c processors' worth of service in
+//!   the mean: in debt or credit by at most o·c and some turns, whatever else was served since
+//!   it was drawn up. So `(2·o·c_f + s)/w_f + (2·o·c_m + s)/w_m` comes on top, with
+//!   o = [`Options::owed_ns`] and twice those turns in s = [`Options::slack_ns`].
 //! * **Throughput**, if the node is served at rate C but for δ:
 //!   `W_f ≥ r_f(t₂−t₁) − r_f·Σl_n/C − r_f·δ/C − l_f` while f is runnable,
 //!   with `r_f = C·w_f/Σw`. So f in turn is served at rate r_f but for δ_f,
@@ -132,6 +136,10 @@ pub struct Options {
     pub delta_ns: u64,
     /// Added to every bound, in ns of service: inaccuracy of the recorded times.
     pub slack_ns: u64,
+    /// Several domains: what a node may be owed or ahead at any time, in ns of service for each
+    /// server that it has in the mean. 0: one tree.
+    #[serde(default)]
+    pub owed_ns: u64,
     /// No quantum may be longer. The bounds themselves follow the longest seen.
     pub quantum_max_ns: Option<u64>,
 }
@@ -143,7 +151,20 @@ impl Default for Options {
             rate: 1.0,
             delta_ns: 0,
             slack_ns: 0,
+            owed_ns: 0,
             quantum_max_ns: None,
+        }
+    }
+}
+
+impl Options {
+    /// Of ideal servers in several domains, of which a ledger keeps accounts.
+    pub fn ledger(servers: u32) -> Options {
+        let t = crate::leaf::tunables();
+        Options {
+            slack_ns: 2 * t.ledger_turns_ns + t.ledger_period_ns * u64::from(servers),
+            owed_ns: t.ledger_owed_ns,
+            ..Options::default()
         }
     }
 }

@@ -118,10 +118,13 @@ impl Simulation {
             stolen: self.stolen,
             classes,
             threads,
-            bounds: match self.domains {
-                1 => bounds::check(&self.trace, &bounds::Options::default()),
-                _ => Report::default(),
-            },
+            bounds: bounds::check(
+                &self.trace,
+                &match self.domains {
+                    1 => bounds::Options::default(),
+                    _ => bounds::Options::ledger(self.trace.servers),
+                },
+            ),
         }
     }
 

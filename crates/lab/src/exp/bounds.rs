@@ -26,7 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
            share of its parent's rate but for a constant.",
     cpus: 1,
     seconds: 60,
-    run: |lab| run(lab, &EXPERIMENT),
+    run: |lab| run(lab, &EXPERIMENT, "1"),
 };
 
 pub const FOUR: Experiment = Experiment {
@@ -34,7 +34,7 @@ pub const FOUR: Experiment = Experiment {
     title: "The bound of SFQ(D) on every quantum of fifty classes on four processors",
     says: SEVERAL,
     cpus: 4,
-    run: |lab| run(lab, &FOUR),
+    run: |lab| run(lab, &FOUR, "1"),
     ..EXPERIMENT
 };
 
@@ -43,9 +43,22 @@ pub const EIGHT: Experiment = Experiment {
     title: "The bound of SFQ(D) on every quantum of fifty classes on eight processors",
     says: SEVERAL,
     cpus: 8,
-    run: |lab| run(lab, &EIGHT),
+    run: |lab| run(lab, &EIGHT, "1"),
     ..EXPERIMENT
 };
+
+pub const DOMAINS: Experiment = Experiment {
+    name: "bounds-domains",
+    title: "The bound of SFQ(D) and the ledger on every quantum of fifty classes on eight processors in two domains",
+    says: LEDGER,
+    cpus: 8,
+    run: |lab| run(lab, &DOMAINS, "2"),
+    ..EXPERIMENT
+};
+
+const LEDGER: &str = "On P processors with several trees the service of two classes of which threads wait, in \
+                      proportion to their weights, differs by no more than P+1 times l/w of the \
+                      one and l/w of the other, and by what the ledger's accounts of both may come to.";
 
 const SEVERAL: &str = "On P processors the service of two classes of which threads wait, in \
                        proportion to their weights, differs by no more than P+1 times l/w of the \
@@ -67,12 +80,21 @@ const OPTIONS: Options = Options {
     rate: 0.99,
     delta_ns: 200_000,
     slack_ns: 20_000,
+    owed_ns: 0,
     quantum_max_ns: None,
 };
 
 /// Several processors: a class that could not use its share is owed some of it, and one that
 /// has lost a processor may be ahead by some of its turns (core/tree/sfq.h, core/cpu/quantum.h).
-fn options(cpus: usize) -> Options {
+fn options(cpus: usize, domains: &str) -> Options {
+    if domains != "1" {
+        let ledger = Options::ledger(cpus as u32);
+        return Options {
+            slack_ns: OPTIONS.slack_ns + ledger.slack_ns,
+            owed_ns: ledger.owed_ns,
+            ..OPTIONS
+        };
+    }
     let t = tunables();
     let servers = (cpus as u64).max(t.lag_servers);
     let owed_ns = t.lag_ns * servers + t.turns_ahead * t.period_max_ns * cpus as u64;
@@ -117,8 +139,9 @@ struct Found {
     report: Report,
 }
 
-fn measure(lab: &Lab, cpus: usize, length: Duration) -> Result<Found> {
-    let session = Session::enter_with(Side::Qlinux, &["--trace", BUFFER])?;
+fn measure(lab: &Lab, cpus: usize, domains: &str, length: Duration) -> Result<Found> {
+    let settings = ["--trace", BUFFER, "--domains", domains];
+    let session = Session::enter_with(Side::Qlinux, &settings)?;
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("trace.csv");
     let mut scene = Scene::new(&session)?;
@@ -148,16 +171,22 @@ fn measure(lab: &Lab, cpus: usize, length: Duration) -> Result<Found> {
     lab.say(&format!("checking {} quanta", trace.quanta.len()));
     Ok(Found {
         quanta: trace.quanta.len(),
-        report: check(&trace, &options(cpus)),
+        report: check(&trace, &options(cpus, domains)),
     })
 }
 
-/// When a thread waited of the classes that have one more than there are processors.
+/// A thread always waits of the classes that have one more than there are processors, though
+/// not in each domain.
 fn busy(trace: &Trace) -> Vec<Interval> {
-    let name = |node: usize| trace.nodes[node].name.as_str();
-    let member = |node: usize| name(node).rsplit_once("/m")?.1.parse::<usize>().ok();
-    let waits = |i: &&Interval| member(i.node).is_some_and(|member| member % 3 < 2);
-    trace.runnable.iter().filter(waits).copied().collect()
+    let member = |name: &str| name.rsplit_once("/m")?.1.parse::<usize>().ok();
+    let nodes = trace.nodes.iter().enumerate();
+    let waits = nodes.filter(|(_, node)| member(&node.name).is_some_and(|member| member % 3 < 2));
+    let always = |(node, _)| Interval {
+        node,
+        start_ns: trace.start_ns,
+        end_ns: trace.end_ns,
+    };
+    waits.map(always).collect()
 }
 
 /// Kinds of bounds, as the figure names them: the first is claimed for several processors.
@@ -167,7 +196,7 @@ const KINDS: [(Kind, &str); 3] = [
     (Kind::Delay, "delay"),
 ];
 
-fn run(lab: &Lab, experiment: &Experiment) -> Result<Outcome> {
+fn run(lab: &Lab, experiment: &Experiment, domains: &str) -> Result<Outcome> {
     let cpus = experiment.cpus;
     let length = match cpus {
         1 => lab.seconds(45, 120),
@@ -175,7 +204,7 @@ fn run(lab: &Lab, experiment: &Experiment) -> Result<Outcome> {
     };
     let kinds = if cpus == 1 { &KINDS[..] } else { &KINDS[..1] };
     let found = match lab.wants_side(Side::Qlinux) {
-        true => Some(measure(lab, cpus, length)?),
+        true => Some(measure(lab, cpus, domains, length)?),
         false => None,
     };
     let mut table = Table::new(&["bound", "closest_observed_ns", "allowed_ns", "who"]);

@@ -109,6 +109,7 @@ pub const ALL: &[Experiment] = &[
     bounds::EXPERIMENT,
     bounds::FOUR,
     bounds::EIGHT,
+    bounds::DOMAINS,
     latency::EXPERIMENT,
     wake::EXPERIMENT,
     wake::TWO,
