@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: cli-kernels
 # description: what this kernel lacks is told by check and status, refused where it is asked for, and shown as not held
-# kernels: cpu refused
+# kernels: cpu cpu-load refused
 # kernels-long: rt
 # minutes: 1
 set -u

@@ -272,6 +272,8 @@ fn has_its_turn(kernel: &Kernel, options: &Options) -> bool {
 /// The scripts of tests/guest that `options` ask for, on each kernel that has its turn.
 pub fn find(options: &Options) -> Result<Vec<Run>> {
     let kernels = kernels::all()?;
+    // What is asked for by name has its turn.
+    let long = options.long || options.filter.is_some();
     let mut runs = Vec::new();
     for script in Script::all("tests/guest")? {
         if !script.has_its_turn(options) {
@@ -280,7 +282,7 @@ pub fn find(options: &Options) -> Result<Vec<Run>> {
         let kinds = script.kinds(options);
         let further = kernels
             .iter()
-            .filter(|kernel| kernel.takes(&kinds) && has_its_turn(kernel, options));
+            .filter(|kernel| kernel.takes(&kinds, long) && has_its_turn(kernel, options));
         runs.extend(further.map(|kernel| Run::new(script.clone(), Some(kernel.clone()))));
         runs.push(Run::new(script, None));
     }

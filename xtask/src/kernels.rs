@@ -34,9 +34,15 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Whether tests of one of `kinds` run there.
-    pub fn takes(&self, kinds: &[String]) -> bool {
-        kinds.iter().any(|kind| self.kinds.contains(kind))
+    /// Whether tests of one of `kinds` run there; of a kind with ":long" in the long run only.
+    pub fn takes(&self, kinds: &[String], long: bool) -> bool {
+        let is = |own: &str, kind: &String| match own.strip_suffix(":long") {
+            Some(own) => long && own == kind,
+            None => own == kind,
+        };
+        let own = self.kinds.iter();
+        own.map(String::as_str)
+            .any(|own| kinds.iter().any(|kind| is(own, kind)))
     }
 
     /// Sees to it that its image is there; else the reason why it cannot be.
@@ -121,9 +127,17 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].name, "7.3");
         assert_eq!(found[0].when, When::Newest);
-        assert!(found[0].takes(&["disk".to_owned(), "link".to_owned()]));
-        assert!(!found[1].takes(&["link".to_owned()]));
+        assert!(found[0].takes(&["disk".to_owned(), "link".to_owned()], false));
+        assert!(!found[1].takes(&["link".to_owned()], true));
         assert_eq!(found[1].when, When::Long);
+    }
+
+    #[test]
+    fn kinds_of_the_long_run_wait_for_it() {
+        let found = parse("6.17 usual cpu-load cpu:long").unwrap();
+        assert!(found[0].takes(&["cpu-load".to_owned()], false));
+        assert!(!found[0].takes(&["cpu".to_owned()], false));
+        assert!(found[0].takes(&["cpu".to_owned()], true));
     }
 
     #[test]
