@@ -40,14 +40,14 @@ done
 
 usual=$(sed 's/.*\[\(.*\)\].*/\1/' $QUEUE/scheduler)
 served=0
-for ((i = 0; i < $(times 25 1000); i++)); do
+for ((i = 0; i < $(times 50 1000); i++)); do
 	scheduler cello || fail "on-$i" "Cello is not taken"
 	sleep 0.1
 	served=$((served + $(passed)))
 	scheduler "$usual" || fail "off-$i" "$usual is not taken"
 	sleep 0.1
 done
-check served test "$served" -gt 250
+check served test "$served" -gt 500
 touch /tmp/stop
 for i in "${!programs[@]}"; do
 	wait "${programs[i]}"
