@@ -54,6 +54,23 @@ before=$SECONDS
 guest first true
 check 'a start takes at most 15 s' test $((SECONDS - before)) -le 15
 
+# --- several processors are equally fast: a busy loop bound to each does as much
+cat >"$work/rounds.sh" <<'GUEST'
+#!/bin/bash
+loops=()
+for ((cpu = 0; cpu < $(nproc); cpu++)); do
+	taskset -c $cpu bash -c "trap 'echo \$i; exit' TERM; while :; do ((++i)); done" &
+	loops+=($!)
+done
+sleep 4
+kill "${loops[@]}"
+wait
+GUEST
+guest rounds --cpus 4 "$work/rounds.sh"
+mapfile -t rounds < <(sort -n "$work/rounds.out")
+check "of four processors the slowest does $((100 * ${rounds[0]:-0} / ${rounds[-1]:-1})) % of the fastest" \
+	test "${#rounds[@]}" -eq 4 -a $((100 * ${rounds[0]:-0})) -ge $((85 * ${rounds[-1]:-1}))
+
 # --- two guests at once, each with several processors, must not differ in anything
 cat >"$work/repeat.sh" <<'GUEST'
 #!/bin/bash

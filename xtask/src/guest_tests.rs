@@ -114,12 +114,12 @@ impl Script {
     }
 
     fn has_its_turn(&self, options: &Options) -> bool {
-        options.long || options.filter.is_some() || !self.only_long
+        options.everything() || !self.only_long
     }
 
     /// The kinds of further kernels on which it runs when `options` are given.
     fn kinds(&self, options: &Options) -> Vec<String> {
-        let long: &[String] = if options.long || options.filter.is_some() {
+        let long: &[String] = if options.everything() {
             &self.kernels_long
         } else {
             &[]
@@ -272,17 +272,15 @@ fn has_its_turn(kernel: &Kernel, options: &Options) -> bool {
 /// The scripts of tests/guest that `options` ask for, on each kernel that has its turn.
 pub fn find(options: &Options) -> Result<Vec<Run>> {
     let kernels = kernels::all()?;
-    // What is asked for by name has its turn.
-    let long = options.long || options.filter.is_some();
     let mut runs = Vec::new();
     for script in Script::all("tests/guest")? {
         if !script.has_its_turn(options) {
             continue;
         }
         let kinds = script.kinds(options);
-        let further = kernels
-            .iter()
-            .filter(|kernel| kernel.takes(&kinds, long) && has_its_turn(kernel, options));
+        let further = kernels.iter().filter(|kernel| {
+            kernel.takes(&kinds, options.everything()) && has_its_turn(kernel, options)
+        });
         runs.extend(further.map(|kernel| Run::new(script.clone(), Some(kernel.clone()))));
         runs.push(Run::new(script, None));
     }

@@ -31,6 +31,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether what belongs to the long run has its turn: there, and where it is asked for by name.
+    pub fn everything(&self) -> bool {
+        self.long || self.filter.is_some()
+    }
+
     /// Whether the test of this name was asked for.
     pub fn wants(&self, name: &str) -> bool {
         self.filter.as_ref().is_none_or(|part| name.contains(part))
