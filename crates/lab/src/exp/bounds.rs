@@ -26,7 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
            share of its parent's rate but for a constant.",
     cpus: 1,
     seconds: 60,
-    run: |lab| run(lab, &EXPERIMENT, "1"),
+    run: |lab| run(lab, &EXPERIMENT, 1),
 };
 
 pub const FOUR: Experiment = Experiment {
@@ -34,7 +34,7 @@ pub const FOUR: Experiment = Experiment {
     title: "The bound of SFQ(D) on every quantum of fifty classes on four processors",
     says: SEVERAL,
     cpus: 4,
-    run: |lab| run(lab, &FOUR, "1"),
+    run: |lab| run(lab, &FOUR, 1),
     ..EXPERIMENT
 };
 
@@ -43,7 +43,7 @@ pub const EIGHT: Experiment = Experiment {
     title: "The bound of SFQ(D) on every quantum of fifty classes on eight processors",
     says: SEVERAL,
     cpus: 8,
-    run: |lab| run(lab, &EIGHT, "1"),
+    run: |lab| run(lab, &EIGHT, 1),
     ..EXPERIMENT
 };
 
@@ -52,7 +52,7 @@ pub const DOMAINS: Experiment = Experiment {
     title: "The bound of SFQ(D) and the ledger on every quantum of fifty classes on eight processors in two domains",
     says: LEDGER,
     cpus: 8,
-    run: |lab| run(lab, &DOMAINS, "2"),
+    run: |lab| run(lab, &DOMAINS, 2),
     ..EXPERIMENT
 };
 
@@ -86,8 +86,8 @@ const OPTIONS: Options = Options {
 
 /// Several processors: a class that could not use its share is owed some of it, and one that
 /// has lost a processor may be ahead by some of its turns (core/tree/sfq.h, core/cpu/quantum.h).
-fn options(cpus: usize, domains: &str) -> Options {
-    if domains != "1" {
+fn options(cpus: usize, domains: u32) -> Options {
+    if domains > 1 {
         let ledger = Options::ledger(cpus as u32);
         return Options {
             slack_ns: OPTIONS.slack_ns + ledger.slack_ns,
@@ -139,8 +139,8 @@ struct Found {
     report: Report,
 }
 
-fn measure(lab: &Lab, cpus: usize, domains: &str, length: Duration) -> Result<Found> {
-    let settings = ["--trace", BUFFER, "--domains", domains];
+fn measure(lab: &Lab, cpus: usize, domains: u32, length: Duration) -> Result<Found> {
+    let settings = ["--trace", BUFFER, "--domains", &domains.to_string()];
     let session = Session::enter_with(Side::Qlinux, &settings)?;
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("trace.csv");
@@ -196,7 +196,7 @@ const KINDS: [(Kind, &str); 3] = [
     (Kind::Delay, "delay"),
 ];
 
-fn run(lab: &Lab, experiment: &Experiment, domains: &str) -> Result<Outcome> {
+fn run(lab: &Lab, experiment: &Experiment, domains: u32) -> Result<Outcome> {
     let cpus = experiment.cpus;
     let length = match cpus {
         1 => lab.seconds(45, 120),
