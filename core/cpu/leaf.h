@@ -43,6 +43,10 @@ struct leaf_thread {
 	u16 priority;   /* rt: 0 … LEAF_SVR4_TOP */
 	u32 level;      /* present priority */
 	u64 planned_ns; /* several servers: service its leaf is charged for already */
+	/* ts (mean.h): what it was behind the mean by when it went to sleep; while it is runnable,
+	 * tag and weight that it is counted with, 0: it is not, and the leaf's generation then */
+	u64 lag, mean_tag;
+	u32 mean_weight, mean_generation;
 };
 
 typedef struct leaf_thread CORE_MEM leaf_thread_t;
@@ -172,6 +176,7 @@ CORE_FN u64 leaf_turn(hsfq_node_t *l)
 
 /* ---- the schedulers ---------------------------------------------------- */
 
+#include "mean.h"
 #include "leaf_sfq.h"
 #include "leaf_ts.h"
 #include "leaf_rr.h"
@@ -233,6 +238,7 @@ CORE_FN void leaf_greet(hsfq_node_t *l, leaf_thread_t *th, u64 now_ns)
 	sfq_flow_init(&l->clock, &th->flow);
 	th->left_ns = 0;
 	th->due_ns = 0;
+	th->lag = 0;
 	leaf_policy_arrive(l, th, now_ns);
 }
 
@@ -277,6 +283,7 @@ CORE_INLINE void leaf_depart(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 no
 	hsfq_node_t *l = &t->node[leaf];
 
 	CORE_RUNNABLE(t, leaf, -1, now_ns);
+	leaf_ts_depart(l, th);
 	sfq_depart(&l->clock, &th->flow);
 	l->weights -= th->weight;
 	if (--l->runnable)
@@ -374,6 +381,8 @@ CORE_INLINE void leaf_enter(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 pac
 		return;
 	}
 	l->weights += th->weight;
+	if (l->policy == LEAF_ts)
+		leaf_mean_in(l, th);
 	leaf_add(t, leaf, now_ns);
 }
 
@@ -575,6 +584,7 @@ CORE_FN int leaf_set_policy(hsfq_tree_t *t, u32 leaf, u32 policy, u64 now_ns)
 	l->since_ns = now_ns;
 	l->policy = policy;
 	l->generation++;
+	l->mean_weights = 0;
 	return 0;
 }
 
@@ -582,12 +592,18 @@ CORE_FN int leaf_set_policy(hsfq_tree_t *t, u32 leaf, u32 policy, u64 now_ns)
 CORE_FN void leaf_weigh(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u32 weight, bool runnable)
 {
 	hsfq_node_t *l = &t->node[leaf];
+	bool counted = th->mean_weight && th->mean_generation == l->generation;
 
 	if (runnable)
 		l->weights += weight - th->weight;
-	if (!leaf_stranger(l, th) && (l->policy == LEAF_ts || l->policy == LEAF_sfq))
+	if (!leaf_stranger(l, th) && l->policy == LEAF_ts)
+		leaf_ts_weigh(l, th, weight, !runnable);
+	if (!leaf_stranger(l, th) && l->policy == LEAF_sfq)
 		sfq_reweight(&l->clock, &th->flow, th->weight, weight, !runnable);
+	leaf_mean_out(l, th);
 	th->weight = weight;
+	if (counted)
+		leaf_mean_in(l, th);
 }
 
 /* The same on somebody's wish. Returns 0 or -CORE_ERANGE. */

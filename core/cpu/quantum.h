@@ -26,6 +26,8 @@
 /* Service that a running thread may have in peace before one that wakes takes
  * over: EEVDF's base slice on one processor is 0.7 ms. */
 #define QUANTUM_PEACE_NS 500000ULL
+/* From a peer, that for each server, up to so many. */
+#define QUANTUM_PEACE_SERVERS 4
 
 /* Longest service at once in a leaf with deadlines, also while nobody waits: what
  * the leaf had in the quantum during which another class wakes is held against it
@@ -49,8 +51,10 @@ struct quantum {
 
 /*
  * Service that a thread of `leaf` may have in peace from one that comes before it and starts to
- * wait. `eager`: none, unless they are peers of one leaf. Even a peer gives way to one that has
- * saved up much of its share, if it can go on elsewhere.
+ * wait. `eager`: none, unless they are peers of one leaf. Even a peer gives way to one that uses
+ * little of its share, if it can go on elsewhere. Which of two other peers comes first is no
+ * promise, and each interruption is a switch: the more servers there are, the sooner a service ends
+ * by itself.
  */
 CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf,
 			  bool eager)
@@ -63,8 +67,7 @@ CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiti
 		return 0;
 	if (leaf_rested(waiting))
 		return eager && p > 1 ? 0 : QUANTUM_PEACE_NS;
-	/* Which of two peers comes first is no promise, and each interruption is a switch. */
-	return leaf_turn(&t->node[leaf]);
+	return QUANTUM_PEACE_NS * (p < QUANTUM_PEACE_SERVERS ? p : QUANTUM_PEACE_SERVERS);
 }
 
 /* The service within which every runnable leaf has its turn. Several servers give

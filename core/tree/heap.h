@@ -48,6 +48,7 @@ struct hsfq_node {
 	u64 served_ns;          /* service received since creation */
 	u64 base, since_ns;     /* leaf: its scheduler's keys and times count from here */
 	u64 misses;             /* leaf: deadlines of its threads that passed unmet */
+	u64 mean_base, mean_sum, mean_weights; /* leaf: of its threads' start tags (mean.h) */
 	u32 weight;
 	u32 flags;
 	u32 parent;

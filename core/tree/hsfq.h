@@ -194,7 +194,8 @@ CORE_INLINE u32 hsfq_least(hsfq_tree_t *t, bool moves)
 	u32 n = HSFQ_ROOT;
 
 	if (CORE_ALONE && t->solo && (t->node[t->solo].flags & HSFQ_READY)) {
-		t->seen_ns = t->owed_ns;
+		if (moves)
+			t->seen_ns = t->owed_ns;
 		return t->solo;
 	}
 	while (CORE_MORE) {

@@ -87,7 +87,8 @@ struct sfq_flow {
 struct sfq_clock {
 	u64 vtime;      /* v(t) */
 	u64 max_finish; /* greatest finish tag served: v(t) when idle */
-	u64 arrival;    /* least start tag of the last flow to arrive, or 1/8 before v(t) */
+	u64 arrival;    /* least start tag of the last flow to arrive, if before v(t), or 1/8 before
+			   that */
 	u32 epoch;      /* eighths of the tag circle v(t) has passed */
 	u32 pad;
 };
@@ -136,18 +137,22 @@ CORE_FN bool sfq_past(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f,
 	return c->epoch - f->epoch > 2 || !sfq_before(v, f->start);
 }
 
-/* A quantum is requested after a sleep: S = max{ v - credit, F }. What F was rounded by is
- * forgotten where v is not less. */
-CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 credit)
+/* A quantum is requested after a sleep: S = max{ v, F }. What F was rounded by is forgotten where
+ * v is not less. */
+CORE_FN void sfq_request(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 v)
 {
-	u64 v = c->vtime - credit;
-
 	if (sfq_past(c, f, v)) {
 		f->start = v;
 		f->rem = 0;
 	}
 	f->epoch = c->epoch;
-	c->arrival = v;
+	c->arrival = sfq_before(v, c->vtime) ? v : c->vtime;
+}
+
+/* The same of v(t), less a credit. */
+CORE_FN void sfq_arrive(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u64 credit)
+{
+	sfq_request(c, f, c->vtime - credit);
 }
 
 /* The flow's quantum is taken into service: v = S. */

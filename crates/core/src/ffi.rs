@@ -47,6 +47,9 @@ pub struct Node {
     pub base: u64,
     pub since_ns: u64,
     pub misses: u64,
+    pub mean_base: u64,
+    pub mean_sum: u64,
+    pub mean_weights: u64,
     pub weight: u32,
     pub flags: u32,
     pub parent: u32,
@@ -124,6 +127,10 @@ pub struct RawThread {
     pub priority: u16,
     pub level: u32,
     pub planned_ns: u64,
+    pub lag: u64,
+    pub mean_tag: u64,
+    pub mean_weight: u32,
+    pub mean_generation: u32,
 }
 
 /// A server, `struct sched_server` in C.
@@ -405,14 +412,14 @@ fn layout() -> Vec<usize> {
     all.extend(offsets!(Flow: rem epoch));
     all.extend(offsets!(Clock: max_finish arrival epoch));
     all.extend(
-        offsets!(Node: flow clock order tail served_ns base since_ns misses weight flags parent depth heap up
+        offsets!(Node: flow clock order tail served_ns base since_ns misses mean_base mean_sum mean_weights weight flags parent depth heap up
         left right who slot children runnable weights threads waiting policy generation next),
     );
     all.extend(
         offsets!(RawTree: early release_ns free unused nodes runnable limited held idle servers passed solo owed_ns seen_ns node budget),
     );
     all.extend(
-        offsets!(RawThread: weight generation left_ns early deadline_ns misses class level planned_ns),
+        offsets!(RawThread: weight generation left_ns early deadline_ns misses class level planned_ns lag mean_tag mean_weight mean_generation),
     );
     all.extend(offsets!(Budget: period_ns burst_ns left_ns over_ns end_ns since_ns times held_ns));
     all.extend([

@@ -30,6 +30,8 @@ pub struct Tunables {
     pub alone_ns: u64,
     /// Service a thread may have before one that wakes takes over.
     pub peace_ns: u64,
+    /// From a peer that wakes, that for each server, up to so many.
+    pub peace_servers: u64,
     /// The most service owed to a flow that could not use its share (core/tree/sfq.h).
     pub lag_ns: u64,
     /// Of that, the most that was owed when another flow arrived.

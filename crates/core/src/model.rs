@@ -21,6 +21,7 @@ use crate::leaf::{tunables, Class, Reservation, Tunables};
 use crate::{Error, Limit, NodeId, Policy, Result, DEPTH_MAX, LENGTH_MAX_NS, NODES_MAX, TAG_SHIFT};
 
 mod budget;
+mod mean;
 mod sched;
 mod several;
 mod timed;
@@ -145,6 +146,9 @@ struct Member {
     early: i128,
     /// When it was served or asked last in this regime, 0: not yet.
     last_ns: u64,
+    /// Weight and start tag that count in its leaf's mean, and what it was behind that, asleep.
+    counted: Option<(u32, i128)>,
+    lag: i128,
     reservation: Option<Reservation>,
     class: Class,
     job: Job,
@@ -342,28 +346,6 @@ impl Model {
         Some(next.0)
     }
 
-    /// The turn of a thread of average weight, of so many.
-    fn turn_ns(&self, threads: usize) -> u64 {
-        let turn_ns = self.tunables.round_ns / threads.max(1) as u64;
-        turn_ns.clamp(self.tunables.turn_min_ns, self.tunables.quantum_ns)
-    }
-
-    fn period_ns(&self) -> u64 {
-        let leaves = self
-            .nodes
-            .iter()
-            .flatten()
-            .filter(|n| n.leaf && n.runnable)
-            .count() as u64;
-        let Tunables {
-            period_leaf_ns,
-            period_min_ns,
-            period_max_ns,
-            ..
-        } = self.tunables;
-        (leaves * period_leaf_ns).clamp(period_min_ns, period_max_ns) * u64::from(self.servers)
-    }
-
     /// Whether a thread that wakes and comes first is served at once.
     fn prompt(&self, leaf: usize) -> bool {
         matches!(
@@ -465,16 +447,16 @@ impl Model {
             ..
         } = *self.at(leaf);
         let known = self.members[th].regime == Some(regime);
-        let least = clock.v - i128::from(policy == Policy::Ts);
-        self.at_mut(leaf).clock.arrival = least;
-        self.save(th, leaf, known);
+        self.at_mut(leaf).clock.arrival = clock.v;
         let member = &mut self.members[th];
 
+        member.early = 0;
         member.regime = Some(regime);
         member.under = policy;
         match policy {
-            Policy::Sfq | Policy::Ts if !known => member.flow = Flow::at(clock.v),
-            Policy::Sfq | Policy::Ts => member.flow.request(least, member.weight),
+            Policy::Ts => self.request_shared(th, leaf, known),
+            Policy::Sfq if !known => member.flow = Flow::at(clock.v),
+            Policy::Sfq => member.flow.request(clock.v, member.weight),
             Policy::Fifo => self.queue_up(th, leaf),
             Policy::Rr => {
                 member.left_ns = self.tunables.rr_quantum_ns;
@@ -696,6 +678,10 @@ impl Engine for Model {
             node.since = now;
             node.policy = policy;
             node.regime += 1;
+            let members = self.members.iter_mut();
+            members
+                .filter(|m| m.leaf == Some(i))
+                .for_each(|m| m.counted = None);
         }
         Ok(())
     }
@@ -715,6 +701,8 @@ impl Engine for Model {
             left_ns: 0,
             early: 0,
             last_ns: 0,
+            counted: None,
+            lag: 0,
             reservation: None,
             class: Class::Ts,
             job: Job::default(),
@@ -752,6 +740,7 @@ impl Engine for Model {
 
     fn depart(&mut self, th: ThreadId) -> Result<()> {
         let (leaf, _) = self.in_service(th)?;
+        self.keep_lag(th.0, leaf);
         self.members[th.0].runnable = false;
         if self.runnable_members(leaf).next().is_none() {
             self.at_mut(leaf).clock.idle();
@@ -852,6 +841,7 @@ impl Engine for Model {
                 let member = &mut self.members[th.0];
                 (member.flow, member.last_ns) = (flow, self.now_ns);
                 member.left_ns = left_ns.saturating_sub(length_ns);
+                self.recount(th.0, leaf);
             }
             Policy::Rr if length_ns >= left_ns => self.request(th.0, leaf),
             Policy::Rr => self.members[th.0].left_ns -= length_ns,
@@ -868,14 +858,17 @@ impl Engine for Model {
         let (known, v) = (self.knows(leaf, member), self.at(leaf).clock.v);
         check_weight(weight)?;
         let member = &mut self.members[th.0];
-        if known && matches!(member.under, Policy::Ts | Policy::Sfq) {
-            member.flow.reweight(v, member.weight, weight);
-            let finish = member.flow.start(weight);
-            self.at_mut(leaf).clock.finished(finish);
-        } else {
-            member.flow = Flow::at(member.flow.start(member.weight));
+        match member.under {
+            Policy::Ts if known => self.weigh_shared(th.0, leaf, weight),
+            Policy::Sfq if known => {
+                member.flow.reweight(v, member.weight, weight);
+                let finish = member.flow.start(weight);
+                self.at_mut(leaf).clock.finished(finish);
+            }
+            _ => member.flow = Flow::at(member.flow.start(member.weight)),
         }
         self.members[th.0].weight = weight;
+        self.recount(th.0, leaf);
         Ok(())
     }
 

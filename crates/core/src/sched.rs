@@ -28,6 +28,8 @@ pub struct Packed {
     pub early: u64,
     /// When it was served or woke last.
     pub last_ns: u64,
+    /// Asleep: what it is behind its peers' mean.
+    pub lag: u64,
 }
 
 /// What a scheduler decides about servers, which are numbered from 0.
@@ -148,6 +150,7 @@ impl Servers for Core {
             left_ns: raw.left_ns,
             early: raw.early,
             last_ns: raw.due_ns,
+            lag: raw.lag,
         }))
     }
 
@@ -170,6 +173,7 @@ impl Servers for Core {
         thread.raw.left_ns = packed.left_ns;
         thread.raw.early = packed.early;
         thread.raw.due_ns = packed.last_ns;
+        thread.raw.lag = packed.lag;
         let leaf = self.tree.asleep(thread)?;
         let (tree, now_ns) = (self.tree.raw_mut_ptr(), self.tree.now_ns);
         // SAFETY: as in pack.

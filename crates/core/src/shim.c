@@ -17,8 +17,8 @@
 /* The formatter does not settle on a layout of this list. */
 /* clang-format off */
 #define NODE_FIELDS(X) \
-	X(flow) X(clock) X(order) X(tail) X(served_ns) X(base) X(since_ns) X(misses) X(weight) \
-	X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
+	X(flow) X(clock) X(order) X(tail) X(served_ns) X(base) X(since_ns) X(misses) \
+	X(mean_base) X(mean_sum) X(mean_weights) X(weight) X(flags) X(parent) X(depth) X(heap) X(up) X(left) \
 	X(right) X(who) X(slot) X(children) X(runnable) X(weights) \
 	X(threads) X(waiting) X(policy) X(generation) X(next)
 void qcore_leaf_yield(hsfq_tree_t *t, u32 leaf, leaf_thread_t *th, u64 now_ns) { leaf_yield(t, leaf, th, now_ns); }
@@ -56,31 +56,13 @@ bool qcore_speed_over(cpu_speed_t *p, u64 now_ns)
 
 /* struct Tunables in leaf.rs, in its order. */
 const u64 qcore_tunables[] = {
-	LEAF_QUANTUM_NS,
-	LEAF_RR_QUANTUM_NS,
-	LEAF_ROUND_NS,
-	LEAF_TURN_MIN_NS,
-	QUANTUM_PERIOD_MIN_NS,
-	QUANTUM_PERIOD_MAX_NS,
-	QUANTUM_PERIOD_LEAF_NS,
-	QUANTUM_MIN_NS,
-	QUANTUM_ALONE_NS,
-	QUANTUM_PEACE_NS,
-	SFQ_LAG_NS,
-	SFQ_LAG_OLD_NS,
-	SFQ_CREDIT_NS,
-	QUANTUM_PROMPT_NS,
-	QUANTUM_TURNS_AHEAD,
-	SFQ_LAG_SERVERS,
-	LEAF_RESTED_NS,
-	LEAF_NEAR_NS,
-	QUANTUM_EAGER,
-	QUANTUM_CALM_NS,
-	LEAF_YIELD_NS,
-	SCHED_OTHERS,
-	LEDGER_OWED_NS,
-	LEDGER_TURNS_NS,
-	LEDGER_PERIOD_NS,
+	LEAF_QUANTUM_NS,       LEAF_RR_QUANTUM_NS,    LEAF_ROUND_NS,          LEAF_TURN_MIN_NS,
+	QUANTUM_PERIOD_MIN_NS, QUANTUM_PERIOD_MAX_NS, QUANTUM_PERIOD_LEAF_NS, QUANTUM_MIN_NS,
+	QUANTUM_ALONE_NS,      QUANTUM_PEACE_NS,      QUANTUM_PEACE_SERVERS,  SFQ_LAG_NS,
+	SFQ_LAG_OLD_NS,        SFQ_CREDIT_NS,         QUANTUM_PROMPT_NS,      QUANTUM_TURNS_AHEAD,
+	SFQ_LAG_SERVERS,       LEAF_RESTED_NS,        LEAF_NEAR_NS,           QUANTUM_EAGER,
+	QUANTUM_CALM_NS,       LEAF_YIELD_NS,         SCHED_OTHERS,           LEDGER_OWED_NS,
+	LEDGER_TURNS_NS,       LEDGER_PERIOD_NS,
 };
 
 /* Sizes first, then offsets in order of declaration, then capacities. */
@@ -121,6 +103,10 @@ const size_t qcore_layout[] = {
 	offsetof(struct leaf_thread, class),
 	offsetof(struct leaf_thread, level),
 	offsetof(struct leaf_thread, planned_ns),
+	offsetof(struct leaf_thread, lag),
+	offsetof(struct leaf_thread, mean_tag),
+	offsetof(struct leaf_thread, mean_weight),
+	offsetof(struct leaf_thread, mean_generation),
 	offsetof(struct budget, period_ns),
 	offsetof(struct budget, burst_ns),
 	offsetof(struct budget, left_ns),

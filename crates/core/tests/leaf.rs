@@ -542,22 +542,60 @@ fn a_sleep_earns_no_more_than_a_quantum_before_the_others() {
     }
 }
 
-/// Busy threads with whole quanta come to v(t) all at once.
-#[test]
-fn who_wakes_comes_before_all_that_have_come_to_the_virtual_time() {
+/// A sleeper that has had more than its peers, and 16 busy ones with whole quanta.
+fn among_the_busy(rounds: u32) -> (Machine, usize) {
     let mut m = Machine::with_policy(&[100], Policy::Ts);
     let sleeper = m.start(0, 100);
-    assert_eq!(m.dispatch(), Some(sleeper));
-    m.finish(sleeper, 100_000, true);
     for _ in 0..16 {
         m.start(0, 100);
     }
-    for _ in 0..40 {
+    assert_eq!(m.dispatch(), Some(sleeper));
+    m.finish(sleeper, 100_000, true);
+    for _ in 0..rounds {
         let th = m.dispatch().unwrap();
         m.finish(th, tunables().quantum_ns, false);
     }
     m.wake(sleeper);
-    assert_eq!(m.dispatch(), Some(sleeper));
+    (m, sleeper)
+}
+
+/// However long it has slept, those of its peers come first that have had less than the mean.
+#[test]
+fn sleep_neither_pays_nor_costs() {
+    for rounds in [24, 40, 56, 1_000 * 16 + 8] {
+        let (mut m, sleeper) = among_the_busy(rounds);
+        for _ in 0..8 {
+            let th = m.dispatch().unwrap();
+            assert_ne!(th, sleeper, "after {rounds} quanta");
+            m.finish(th, tunables().quantum_ns, false);
+        }
+        assert_eq!(m.dispatch(), Some(sleeper), "after {rounds} quanta");
+    }
+}
+
+/// One that went to sleep behind its peers' mean is behind it by as much when it wakes.
+#[test]
+fn what_a_thread_has_waited_for_is_not_lost() {
+    let (mut m, sleeper) = among_the_busy(40);
+    let leaf = m.leaves[0];
+    let key = |m: &Machine, th| m.pair.key(ThreadId(th)).1;
+    let before = key(&m, sleeper);
+    for _ in 0..4 {
+        let th = m.dispatch().unwrap();
+        m.finish(th, tunables().quantum_ns, false);
+    }
+    // The mean of all 17 has gone on by four of their quanta. Then the peers' does, by 16.
+    m.stop(sleeper);
+    for _ in 0..16 {
+        let th = m.dispatch().unwrap();
+        m.finish(th, tunables().quantum_ns, false);
+    }
+    m.wake(sleeper);
+    let quantum = (i128::from(tunables().quantum_ns) << 10) / 100;
+    let (found, lag) = (key(&m, sleeper) - before, quantum * 4 / 17);
+    let due = quantum * (4 + 16) / 16 - lag;
+    assert!((found - due).abs() < quantum / 100, "{found}, {due} is due");
+    assert!(m.pair.vtime(leaf).is_ok());
 }
 
 /// Four servers of nine threads: eight are busy with whole quanta, one wakes every 2 ms for 20 us.

@@ -550,6 +550,30 @@ fn the_command_writes_what_it_is_asked_for() {
     );
 }
 
+/// One that waits for a disk: it is ready again long before its peers have had a turn each.
+#[test]
+fn who_waits_for_something_often_is_served_often() {
+    for (servers, least) in [(1, 1_200), (4, 600)] {
+        let text = format!(
+            "
+            duration = '2s'
+            servers = {servers}
+            class = [{{ path = '/a', leaf = 'ts' }}]
+            thread = [
+                {{ class = '/a', count = {} }},
+                {{ class = '/a', name = 'waits', run = '30us', sleep = '200us' }},
+            ]",
+            4 * servers
+        );
+        let simulation = run(&text.parse().unwrap(), Core::new()).unwrap();
+        let records = simulation.records.iter();
+        let times = records
+            .filter(|r| r.change.is_service() && simulation.threads[r.thread] == "waits")
+            .count();
+        assert!(times >= 2 * least, "{times} with {servers}");
+    }
+}
+
 #[test]
 fn in_a_crowd_that_sleeps_and_wakes_a_busy_thread_has_its_turn_soon() {
     let text = "

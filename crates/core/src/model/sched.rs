@@ -66,6 +66,7 @@ impl Servers for Model {
             left_ns: member.left_ns,
             early: u64::try_from(member.early).expect("a turn"),
             last_ns: member.last_ns,
+            lag: member.lag.try_into().expect("a turn"),
         };
         if runnable {
             self.depart(th)?;
@@ -111,8 +112,12 @@ impl Servers for Model {
             _ => 0,
         };
         member.last_ns = packed.last_ns;
+        member.lag = packed.lag.into();
         member.runnable = runnable;
         if runnable {
+            if policy == Policy::Ts {
+                self.count(th.0);
+            }
             self.activate(leaf);
         }
         Ok(())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long quanta are, and with several servers whose goes on.
 
-use super::{id, Clock, Flow, Member, Model, Node, ROOT};
+use super::{id, Clock, Flow, Model, Node, ROOT};
 use crate::engine::{Engine, ThreadId};
 use crate::{NodeId, Policy, Result, LENGTH_MAX_NS, TAG_SHIFT};
 
@@ -71,8 +71,28 @@ impl Model {
             false => self.tunables.peace_ns,
             true if self.prompt(leaf) => 0,
             true if self.rested(waiting) => self.tunables.peace_ns,
-            true => self.turn_ns(self.runnable_members(leaf).count()),
+            true => {
+                self.tunables.peace_ns * u64::from(self.servers).min(self.tunables.peace_servers)
+            }
         }
+    }
+
+    /// The turn of a thread of average weight, of so many.
+    pub(super) fn turn_ns(&self, threads: usize) -> u64 {
+        let turn_ns = self.tunables.round_ns / threads.max(1) as u64;
+        turn_ns.clamp(self.tunables.turn_min_ns, self.tunables.quantum_ns)
+    }
+
+    pub(super) fn period_ns(&self) -> u64 {
+        let leaves = self
+            .nodes
+            .iter()
+            .flatten()
+            .filter(|n| n.leaf && n.runnable)
+            .count() as u64;
+        let t = self.tunables;
+        let period_ns = leaves * t.period_leaf_ns;
+        period_ns.clamp(t.period_min_ns, t.period_max_ns) * u64::from(self.servers)
     }
 
     /// How long the thread, in service from now on, may go on.
@@ -150,43 +170,6 @@ impl Model {
         }
     }
 
-    /// What the thread, which asks for service, has saved up of what it could have had.
-    fn saved(&self, th: usize, leaf: usize, known: bool) -> u64 {
-        let Member {
-            weight,
-            last_ns,
-            left_ns,
-            ..
-        } = self.members[th];
-        let peers = || self.runnable_members(leaf);
-        let weights: u32 = peers().map(|m| m.weight).sum();
-        // It is runnable itself by now, and does not wait yet.
-        let served = peers().filter(|m| !m.waiting).count().saturating_sub(1);
-        let asleep = u128::from((self.now_ns - last_ns).min(1 << 36));
-        let mine = asleep * u128::from(weight);
-        let saved = match (known && last_ns > 0, served) {
-            (false, _) => 0,
-            (true, 0 | 1) => mine / u128::from(weights),
-            (true, several) => mine * several as u128 / (2 * u128::from(weights)),
-        };
-        let before_ns = if known { left_ns } else { 0 };
-        (before_ns + saved as u64).min(4 * self.tunables.rested_ns)
-    }
-
-    /// The thread asks for service: is it early?
-    pub(super) fn save(&mut self, th: usize, leaf: usize, known: bool) {
-        let saved_ns = self.saved(th, leaf, known);
-        let turn_ns = self.turn_ns(self.runnable_members(leaf).count() - 1);
-        let ts = self.at(leaf).policy == Policy::Ts;
-        let rested = ts && saved_ns >= self.tunables.rested_ns;
-        let member = &mut self.members[th];
-        member.early = i128::from(rested) * ((i128::from(turn_ns) << TAG_SHIFT) / 100);
-        member.last_ns *= u64::from(known);
-        if ts {
-            (member.left_ns, member.last_ns) = (saved_ns, self.now_ns);
-        }
-    }
-
     /// The thread comes behind others of its leaf.
     pub(super) fn gives_up(&mut self, th: ThreadId) -> Result<()> {
         let (leaf, member) = self.in_service(th)?;
@@ -198,6 +181,7 @@ impl Model {
                 let later = (i128::from(self.tunables.yield_ns) << TAG_SHIFT) / 100;
                 let flow = Flow::at(self.start_tag(th) + later);
                 self.members[th.0].flow = flow;
+                self.recount(th.0, leaf);
             }
             Policy::Rr | Policy::Fifo => self.request(th.0, leaf),
             Policy::Svr4 => self.svr4_yields(th.0, leaf),
