@@ -86,13 +86,16 @@ CORE_FN u64 quantum_period(hsfq_tree_t *t)
 
 /* A thread's part of its leaf's turn. Its threads in service at once share one turn: with
  * one each, planned at once, a leaf that lost a processor would not seem behind v(t), and
- * quantum_goes_on could not tell. */
+ * quantum_goes_on could not tell. And with several servers what a class gets in a second is off
+ * by some quanta of each level above: so the deeper, the shorter. */
 CORE_FN u64 quantum_turn(hsfq_tree_t *t, u32 leaf)
 {
 	u32 served = t->node[leaf].runnable - t->node[leaf].waiting;
 	u64 turn_ns = hsfq_share(t, leaf, quantum_period(t));
 
-	return served > 1 ? turn_ns / served : turn_ns;
+	if (served > 1)
+		turn_ns /= served;
+	return t->servers == 1 ? turn_ns : turn_ns / (1 + t->node[leaf].depth / 2);
 }
 
 /* Of a thread that is in service from now on and no longer waits. */

@@ -14,6 +14,7 @@ use qlinux_core::Policy;
 use qlinux_properties::cases;
 
 const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
 
 fn weight() -> impl Strategy<Value = u32> {
     prop_oneof![1u32..=10_000, 1u32..=10, Just(100)]
@@ -548,6 +549,63 @@ fn the_command_writes_what_it_is_asked_for() {
         missing.to_string().contains("missing: No such file"),
         "{missing}"
     );
+}
+
+/// Classes at each of eight levels, and what each gets in every single second.
+#[test]
+fn deep_down_shares_are_exact_within_a_second() {
+    let (mut path, mut classes, mut threads) = (String::new(), Vec::new(), Vec::new());
+    let weights = [
+        (1, 4),
+        (2, 3),
+        (1, 3),
+        (3, 5),
+        (1, 2),
+        (2, 7),
+        (1, 1),
+        (3, 4),
+    ];
+    for (level, (leaf, inner)) in weights.into_iter().enumerate() {
+        classes.push(format!(
+            "{{ path = '{path}/leaf', weight = {leaf}00, leaf = 'ts' }}"
+        ));
+        threads.push(format!(
+            "{{ class = '{path}/leaf', name = '{level}', count = 3 }}"
+        ));
+        path = format!("{path}/in");
+        let policy = if level == 7 { ", leaf = 'ts'" } else { "" };
+        classes.push(format!(
+            "{{ path = '{path}', weight = {inner}00 {policy} }}"
+        ));
+    }
+    threads.push(format!("{{ class = '{path}', name = '8', count = 3 }}"));
+    for servers in [4, 8] {
+        let text = format!(
+            "duration = '5s'\nservers = {servers}\nlate = ['0us', '20us']\nclass = [{}]\nthread = [{}]",
+            classes.join(", "),
+            threads.join(", ")
+        );
+        let simulation = run(&text.parse().unwrap(), Core::new()).unwrap();
+        let mut served = vec![[0u64; 5]; 9];
+        let services = simulation.records.iter().filter(|r| r.change.is_service());
+        for r in services.filter(|r| r.end_ns > r.start_ns && r.end_ns <= 5 * SECOND) {
+            let level: usize = simulation.threads[r.thread][..1].parse().unwrap();
+            for second in r.start_ns / SECOND..=(r.end_ns - 1) / SECOND {
+                let (from, to) = (second * SECOND, (second + 1) * SECOND);
+                served[level][second as usize] += r.end_ns.min(to) - r.start_ns.max(from);
+            }
+        }
+        let mut rest = servers as f64;
+        for (level, seconds) in served.iter().enumerate() {
+            let (leaf, inner) = weights.get(level).copied().unwrap_or((1, 0));
+            let due = rest * f64::from(leaf) / f64::from(leaf + inner);
+            rest -= due;
+            for &ns in seconds {
+                let off = ns as f64 / 1e9 / due - 1.0;
+                assert!(off.abs() < 0.012, "level {level}, {servers} servers: {off}");
+            }
+        }
+    }
 }
 
 /// One that waits for a disk: it is ready again long before its peers have had a turn each.

@@ -223,10 +223,15 @@ impl Model {
         self.least_of(self.at(leaf).clock, 1, weight, weights)
     }
 
-    /// The turn of the leaf, divided among its threads in service.
+    /// The turn of the leaf, divided among its threads in service; the deeper the shorter, with
+    /// several servers.
     pub(super) fn part_of_turn(&self, leaf: usize) -> u64 {
         let served = self.runnable_members(leaf).filter(|m| !m.waiting).count() as u64;
-        self.share_of(leaf, self.period_ns()) / served.max(1)
+        let part_ns = self.share_of(leaf, self.period_ns()) / served.max(1);
+        match self.servers {
+            1 => part_ns,
+            _ => part_ns / u64::from(1 + self.at(leaf).depth / 2),
+        }
     }
 
     /// Whether `th` comes before `running`, and they part below where `th` and `chosen` do.
