@@ -51,7 +51,7 @@ for load in $loads; do
 	IFS=: read -r class run pause <<<"$load"
 	here=$(rate "$class" "$run" "$pause")
 	ratio=$(awk -v a="${stock[$load]}" -v b="$here" 'BEGIN { printf "%.2f", (a > 0 ? b / a : 0) }')
-	least=0.1
+	least=0.5
 	[[ $class == busy ]] || least=0.9
 	check "in $class, runs $run, sleeps $pause: ${stock[$load]} stock, $here here: $ratio" \
 		awk -v r="$ratio" -v least=$least 'BEGIN { exit !(r >= least) }'
