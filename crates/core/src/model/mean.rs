@@ -90,7 +90,7 @@ impl Model {
         self.count(th);
     }
 
-    /// A quarter of what the thread could have had while it slept.
+    /// What the thread could have had while it slept; of several servers, a quarter.
     fn saved(&self, th: usize, leaf: usize) -> u64 {
         let Member {
             weight, last_ns, ..
@@ -100,8 +100,12 @@ impl Model {
         // It is runnable itself by now, and does not wait yet.
         let served = peers().filter(|m| !m.waiting).count().saturating_sub(1);
         let asleep = u128::from((self.now_ns - last_ns).min(1 << 36));
-        let whole = asleep * u128::from(weight) * served.max(1) as u128;
-        (whole / (4 * u128::from(weights))) as u64
+        let mine = asleep * u128::from(weight);
+        let saved = match served {
+            0 | 1 => mine / u128::from(weights),
+            several => mine * several as u128 / (4 * u128::from(weights)),
+        };
+        saved as u64
     }
 
     /// Under `ts`, where it was served or comes later.
