@@ -16,8 +16,9 @@
  * start tags until it is served; that is worth no service, for its own start tag has no part in
  * it. It leaves the one in service no more peace than a thread of another leaf does (quantum.h).
  * It saves up what it would have been served while it slept, spends what it is served, and uses
- * little as long as LEAF_RESTED_NS are left. With several servers it saves a quarter: with half of
- * it, hackbench -p took nearly twice as many switches, for who reads is asleep while others write.
+ * little as long as LEAF_RESTED_NS are left. Of a leaf that several serve it saves a quarter: with
+ * half of it, hackbench -p took nearly twice as many switches, for who reads is asleep while others
+ * write.
  *
  * The last sleep alone was tried for that: one that wakes every 2 ms and came late once had slept
  * little when it woke next, and came late again.
@@ -30,7 +31,7 @@ enum { LEAF_ts_PROMPT = 0 };
 #define LEAF_RESTED_NS     500000ULL
 #define LEAF_RESTED_MAX_NS (4 * LEAF_RESTED_NS)
 #define LEAF_ASLEEP_MAX_NS (1ULL << 36)
-/* With several servers it uses little of its share that uses less than one in so many. */
+/* Where several serve the leaf, it uses little of its share that uses less than one in so many. */
 #define LEAF_LITTLE 4
 
 /* What it saves of the time since it was served last, or asked to be, as the leaf is served now. */
@@ -101,7 +102,7 @@ CORE_FN void leaf_ts_weigh(hsfq_node_t *l, leaf_thread_t *th, u32 to, bool aslee
 	if (asleep ? sfq_past(&l->clock, &th->flow, mean) : !sfq_before(mean, th->flow.start))
 		return;
 	turn = sfq_virtual(leaf_turn(l), to);
-	more = ahead / to * th->weight + ahead % to * th->weight / to;
+	more = sfq_rescaled(ahead, th->weight, to);
 	if (more > ahead && more > turn)
 		more = turn > ahead ? turn : ahead;
 	th->flow.start = mean + more;

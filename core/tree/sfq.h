@@ -245,6 +245,12 @@ CORE_FN void sfq_idle(struct sfq_clock CORE_MEM *c)
 	sfq_advance(c, c->max_finish);
 }
 
+/* What is so far ahead in tags at one weight, at another: the same length of service. */
+CORE_FN u64 sfq_rescaled(u64 ahead, u32 from, u32 to)
+{
+	return ahead / to * from + ahead % to * from / to;
+}
+
 /* The weight changes: what the flow is ahead of v by keeps its length. The epoch of one that
  * is not asleep is that of its last sleep, and says nothing. */
 CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM *f, u32 from,
@@ -255,7 +261,7 @@ CORE_FN void sfq_reweight(struct sfq_clock CORE_MEM *c, struct sfq_flow CORE_MEM
 	f->rem = 0;
 	if (asleep ? sfq_past(c, f, c->vtime) : !sfq_before(c->vtime, f->start))
 		return;
-	f->start = c->vtime + ahead / to * from + ahead % to * from / to;
+	f->start = c->vtime + sfq_rescaled(ahead, from, to);
 	c->max_finish = sfq_max(c->max_finish, f->start);
 }
 
