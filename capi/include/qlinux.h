@@ -257,7 +257,7 @@ enum cello_class {
 	CELLO_INTERACTIVE = 0, /* short response times */
 	CELLO_THROUGHPUT = 1,  /* much data */
 	CELLO_REALTIME = 2,    /* each request before its deadline */
-	CELLO_NONE = 3,        /* bypasses Cello */
+	CELLO_NONE = 3,        /* as what has no class: `unclassified` of the disk */
 };
 
 /* Deadlines, in milliseconds from a request's arrival; 0: the disk's default. */
@@ -285,9 +285,9 @@ struct cello_status {
 	/* Of the disk. */
 	uint64_t round_us;    /* length of a round */
 	uint64_t rounds;      /* since the start */
-	uint64_t bypassed;    /* requests without a class, since the start */
+	uint64_t bypassed;    /* requests that bypassed Cello, since the start */
 	uint64_t error_us;    /* mean error of the estimates of a request's time, now */
-	uint32_t in_flight;   /* requests that it has at a time, at most */
+	uint32_t in_flight;   /* requests that it is given at a time, now */
 	uint32_t deadline_ms; /* of real-time requests without one of their own */
 };
 

@@ -310,7 +310,7 @@ fn look(dev: &str, class: Class) -> Outcome<Status> {
         rounds: counts.rounds,
         bypassed: counts.bypassed,
         error_us: counts.error_us,
-        in_flight: attributes.in_flight,
+        in_flight: counts.in_flight_now,
         deadline_ms: attributes.deadline_ms as u32,
     })
 }

@@ -13,7 +13,8 @@
  * with it: with n times seen the position moves by 1/n of its part of the error, down to a
  * floor, so that the first times count at once and later ones as a mean. The transfer is the
  * slope of a line: a time of s times the length weighs s squared as much.
- * A distance that was not seen yet costs what the nearest that was does.
+ * A distance that was not seen yet costs what the nearest that was does. Where there is no arm all
+ * are one.
  *
  * The error is part of the answer: disktime_spread() is how far times of such requests were
  * from what was said, on average, and the less was seen of them the more of what is said. The
@@ -71,6 +72,7 @@ struct disktime {
 	struct disktime_transfer transfer[DISKTIME_WAYS][DISKTIME_ZONES];
 	u32 known[DISKTIME_WAYS][2]; /* distances that were seen */
 	u64 sectors;                 /* of the disk */
+	bool turning;                /* it has an arm */
 	u64 unknown_ns;              /* what is said at first */
 	u64 unknown_even_ns;
 	u64 error_ns; /* mean distance of times from what was said */
@@ -87,30 +89,26 @@ struct disktime_of {
 
 CORE_FN u32 disktime_log2(u64 x)
 {
-	u32 n = 0;
-
-	while (x >>= 1)
-		n++;
-	return n;
+	return x ? 63 - __builtin_clzll(x) : 0;
 }
 
-CORE_FN u32 disktime_backwards(const struct disktime_of *r)
+CORE_FN u32 disktime_backwards(const struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
-	return r->sector < r->from;
+	return m->turning && r->sector < r->from;
 }
 
 /* Of the table of positions: 0 is contiguous, 1 a sector, 2 two or three, … */
-CORE_FN u32 disktime_distance(const struct disktime_of *r)
+CORE_FN u32 disktime_distance(const struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
 	u64 d = r->sector < r->from ? r->from - r->sector : r->sector - r->from;
-	u32 n = d ? 1 + disktime_log2(d) : 0;
+	u32 n = d && m->turning ? 1 + disktime_log2(d) : 0;
 
 	return n < DISKTIME_DISTANCES ? n : DISKTIME_DISTANCES - 1;
 }
 
 CORE_FN u32 disktime_zone(const struct disktime CORE_MEM *m, u64 sector)
 {
-	u64 zone = m->sectors ? sector / (m->sectors / DISKTIME_ZONES + 1) : 0;
+	u64 zone = m->sectors && m->turning ? sector / (m->sectors / DISKTIME_ZONES + 1) : 0;
 
 	return zone < DISKTIME_ZONES ? zone : DISKTIME_ZONES - 1;
 }
@@ -118,12 +116,19 @@ CORE_FN u32 disktime_zone(const struct disktime CORE_MEM *m, u64 sector)
 CORE_FN void disktime_init(struct disktime CORE_MEM *m, u64 sectors, bool turning)
 {
 	struct disktime nothing = {};
+	u32 way;
 
 	*m = nothing;
 	m->sectors = sectors;
+	m->turning = turning;
 	m->unknown_ns = turning ? DISKTIME_TURNING_NS : DISKTIME_FLAT_NS;
 	m->unknown_even_ns = turning ? DISKTIME_TURNING_EVEN_NS : DISKTIME_FLAT_EVEN_NS;
 	m->error_ns = m->worst_ns = m->unknown_ns / 2;
+	/* All of such a disk is one zone: what is said of it at first is there to be found. */
+	for (way = 0; way < DISKTIME_WAYS && !turning; way++) {
+		m->transfer[way][0].even_ns = m->unknown_even_ns;
+		m->transfer[way][0].weight = 1;
+	}
 }
 
 /* The nearest distance that was seen, of the same way and direction. */
@@ -143,9 +148,10 @@ CORE_FN struct disktime_position CORE_MEM *disktime_nearest(struct disktime CORE
 	return 0;
 }
 
+/* Of one that was not seen yet. */
 CORE_FN u64 disktime_position_ns(struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
-	u32 at = disktime_distance(r), backwards = disktime_backwards(r);
+	u32 at = disktime_distance(m, r), backwards = disktime_backwards(m, r);
 	struct disktime_position CORE_MEM *p = disktime_nearest(m, r->way, backwards, at);
 
 	if (!p)
@@ -162,7 +168,7 @@ CORE_FN struct disktime_transfer CORE_MEM *disktime_rate(struct disktime CORE_ME
 	u32 zone = disktime_zone(m, sector), off;
 	struct disktime_transfer CORE_MEM *t = m->transfer[way];
 
-	for (off = 0; off < DISKTIME_ZONES; off++) {
+	for (off = 0; off < (m->turning ? DISKTIME_ZONES : 1); off++) {
 		if (zone + off < DISKTIME_ZONES && t[zone + off].weight)
 			return &t[zone + off];
 		if (zone >= off && t[zone - off].weight)
@@ -171,6 +177,7 @@ CORE_FN struct disktime_transfer CORE_MEM *disktime_rate(struct disktime CORE_ME
 	return 0;
 }
 
+/* Likewise, of the transfer. */
 CORE_FN u64 disktime_even_ns(struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
 	struct disktime_transfer CORE_MEM *t = disktime_rate(m, r->way, r->sector);
@@ -180,23 +187,47 @@ CORE_FN u64 disktime_even_ns(struct disktime CORE_MEM *m, const struct disktime_
 	return t ? t->even_ns : m->unknown_even_ns;
 }
 
-/* How long the request will take, in nanoseconds. */
-CORE_FN u64 disktime_estimate(struct disktime CORE_MEM *m, const struct disktime_of *r)
+/* Where it is learned what such a request takes, and what is known of it. */
+struct disktime_terms {
+	struct disktime_position CORE_MEM *position;
+	struct disktime_transfer CORE_MEM *transfer;
+	u64 position_ns, even_ns;
+};
+
+CORE_INLINE struct disktime_terms disktime_terms(struct disktime CORE_MEM *m,
+						 const struct disktime_of *r)
 {
-	u64 ns = disktime_position_ns(m, r) + disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
+	struct disktime_terms s;
+
+	s.position = &m->position[r->way][disktime_backwards(m, r)][disktime_distance(m, r)];
+	s.transfer = &m->transfer[r->way][disktime_zone(m, r->sector)];
+	s.position_ns = s.position->seen ? s.position->ns : disktime_position_ns(m, r);
+	s.even_ns = s.transfer->weight ? s.transfer->even_ns : disktime_even_ns(m, r);
+	return s;
+}
+
+CORE_FN u64 disktime_sum(const struct disktime_terms *s, const struct disktime_of *r)
+{
+	u64 ns = s->position_ns + s->even_ns * r->sectors / DISKTIME_EVEN;
 
 	return ns < DISKTIME_MAX_NS ? ns : DISKTIME_MAX_NS;
 }
 
-/* By how much that is usually wrong, in microseconds: its square. */
-CORE_FN u64 disktime_spread(struct disktime CORE_MEM *m, const struct disktime_of *r)
+/* How long the request will take, in nanoseconds. */
+CORE_FN u64 disktime_estimate(struct disktime CORE_MEM *m, const struct disktime_of *r)
 {
-	const struct disktime_position CORE_MEM *p =
-		&m->position[r->way][disktime_backwards(r)][disktime_distance(r)];
-	const struct disktime_transfer CORE_MEM *t =
-		&m->transfer[r->way][disktime_zone(m, r->sector)];
-	u64 transfer_ns = disktime_even_ns(m, r) * r->sectors / DISKTIME_EVEN;
-	u64 unsure_ns = disktime_position_ns(m, r) / (1 + p->seen), us;
+	struct disktime_terms s = disktime_terms(m, r);
+
+	return disktime_sum(&s, r);
+}
+
+/* By how much that is usually wrong, in microseconds: its square. */
+CORE_FN u64 disktime_spread(const struct disktime_terms *s, const struct disktime_of *r)
+{
+	const struct disktime_position CORE_MEM *p = s->position;
+	const struct disktime_transfer CORE_MEM *t = s->transfer;
+	u64 transfer_ns = s->even_ns * r->sectors / DISKTIME_EVEN;
+	u64 unsure_ns = s->position_ns / (1 + p->seen), us;
 
 	if (r->sectors < DISKTIME_SHORT)
 		transfer_ns /= 1 + p->seen; /* it is part of what was learned of the position */
@@ -229,9 +260,9 @@ CORE_FN u64 disktime_mean(u64 mean, u64 now, u32 seen)
 CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_of *r, u64 said_ns,
 			    u64 took_ns)
 {
-	struct disktime_position CORE_MEM *p =
-		&m->position[r->way][disktime_backwards(r)][disktime_distance(r)];
-	struct disktime_transfer CORE_MEM *t = &m->transfer[r->way][disktime_zone(m, r->sector)];
+	struct disktime_terms s = disktime_terms(m, r);
+	struct disktime_position CORE_MEM *p = s.position;
+	struct disktime_transfer CORE_MEM *t = s.transfer;
 	/* Of 256 parts of the time, those that the length of the request has to do with. */
 	u64 size = (u64)r->sectors * 256 / DISKTIME_EVEN, weight, off, now_ns;
 	bool less;
@@ -240,12 +271,12 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 		took_ns = DISKTIME_MAX_NS;
 	if (size > 256 * 64)
 		size = 256 * 64;
-	now_ns = disktime_estimate(m, r);
+	now_ns = disktime_sum(&s, r);
 	less = took_ns < now_ns;
 	off = less ? now_ns - took_ns : took_ns - now_ns;
 	if (!p->seen) {
-		p->ns = disktime_position_ns(m, r);
-		m->known[r->way][disktime_backwards(r)]++;
+		p->ns = s.position_ns;
+		m->known[r->way][disktime_backwards(m, r)]++;
 	}
 	if (p->seen < DISKTIME_POSITION_FLOOR)
 		p->seen++;
@@ -253,7 +284,7 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 		p->ns = disktime_moved(p->ns, off / p->seen, less);
 	} else {
 		if (!t->weight)
-			t->even_ns = disktime_even_ns(m, r);
+			t->even_ns = s.even_ns;
 		weight = t->weight + size * size / 256;
 		t->even_ns = disktime_moved(t->even_ns,
 					    off * size / (weight + DISKTIME_WEIGHT_GUESS), less);

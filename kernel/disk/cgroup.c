@@ -97,10 +97,13 @@ static void member_free(struct blkg_policy_data *pd)
 {
 	struct disk_cgroup *c = (struct disk_cgroup *)pd;
 	unsigned long irq;
+	u32 i;
 
 	if (c->disk) {
 		spin_lock_irqsave(&c->disk->lock, irq);
 		list_del(&c->at);
+		for (i = 0; i < CELLO_CLASSES; i++)
+			cello_group_end(&c->disk->cello, &c->group[i], ktime_get_ns());
 		spin_unlock_irqrestore(&c->disk->lock, irq);
 	}
 	kfree(c);
@@ -135,6 +138,16 @@ static bool may_write(struct kernfs_open_file *of)
 	return file_ns_capable(of->file, &init_user_ns, CAP_SYS_ADMIN);
 }
 
+u32 class_named(const char *name)
+{
+	u32 class_id;
+
+	for (class_id = 0; class_id < CELLO_CLASSES; class_id++)
+		if (sysfs_streq(name, class_names[class_id]))
+			return class_id;
+	return sysfs_streq(name, "none") ? CELLO_CLASSES : CELLO_CLASSES + 1;
+}
+
 static int class_show(struct seq_file *s, void *unused)
 {
 	u32 class_id = READ_ONCE(said_of(seq_css(s))->class_id);
@@ -149,11 +162,8 @@ static ssize_t class_write(struct kernfs_open_file *of, char *text, size_t size,
 
 	if (!may_write(of))
 		return -EPERM;
-	text = strim(text);
-	for (class_id = 0; class_id < CELLO_CLASSES; class_id++)
-		if (!strcmp(text, class_names[class_id]))
-			break;
-	if (class_id == CELLO_CLASSES && strcmp(text, "none"))
+	class_id = class_named(text);
+	if (class_id > CELLO_CLASSES)
 		return -EINVAL;
 	WRITE_ONCE(said_of(of_css(of))->class_id, class_id);
 	return size;

@@ -26,6 +26,7 @@ enum {
 	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */
 	REQUESTS_RESERVED = 64, /* when there is no memory for more */
 	NOTED_BITS = 8,
+	SPARES_MAX = 256, /* of struct disk_request that are kept */
 };
 
 /* Of the bio that a task was last seen with: where its group counts. */
@@ -54,7 +55,10 @@ struct disk {
 	struct list_head bypass; /* requests without a class */
 	struct list_head cgroups;
 	struct rb_root sorted[2]; /* reads and writes with a class, for merging */
-	bool full; /* nothing goes to the disk before something comes back or arrives */
+	struct list_head spare;   /* of struct disk_request, and how many */
+	u32 spares;
+	bool full;           /* nothing goes to the disk before something comes back or arrives */
+	struct hrtimer wake; /* or before somebody who is awaited has not come in time */
 	u64 bypassed;
 	struct ended *ended;
 	u64 ends;
@@ -67,7 +71,10 @@ enum place { QUEUED, AT_DISK, OUT };
 /* A request with a class, or whose class is not asked any more. */
 struct disk_request {
 	struct cello_request cello; /* first */
-	struct request *rq;
+	union {
+		struct request *rq;
+		struct list_head spare; /* while it is one */
+	};
 	struct blkcg_gq *blkg; /* pinned: the group is part of it */
 	enum place place;
 };
@@ -98,6 +105,8 @@ void cgroups_end(struct disk *d);
 struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
 /* The class that the cgroup was given, or CELLO_CLASSES. */
 u32 cgroup_class(struct cgroup_subsys_state *css);
+/* The class of that name, CELLO_CLASSES: "none", or a greater number. */
+u32 class_named(const char *name);
 
 /* room.c */
 u32 room_slot(const struct cello_group *g);

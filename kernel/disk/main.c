@@ -13,10 +13,12 @@
  * Nothing here decides anything: see core/disk/cello.h. Flushes and commands (passthrough) never
  * reach a scheduler.
  */
+#include <linux/hrtimer.h>
 #include <linux/ioprio.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 
 #include "disk.h"
 
@@ -52,13 +54,20 @@ static struct disk_request *request_of(struct request *rq)
 
 static_assert((u32)CELLO_CLASSES == (u32)CELLO_HINT_NONE);
 
+/* What the journal of a file system writes: many wait for it. */
+static bool is_journal(const struct bio *bio)
+{
+	return op_is_write(bio_op(bio)) && (bio->bi_opf & REQ_META) && (bio->bi_opf & REQ_SYNC);
+}
+
 /* Where it belongs, or nowhere: it bypasses Cello. */
-static struct cello_group *group_for(const struct bio *bio, struct cello_asked *asked)
+static struct cello_group *group_for(const struct disk *d, const struct bio *bio,
+				     struct cello_asked *asked)
 {
 	struct disk_cgroup *cgroup = cgroup_of(bio->bi_blkg);
 	u32 of_cgroup = bio->bi_blkg ? cgroup_class(&bio->bi_blkg->blkcg->css) : CELLO_CLASSES;
-
 	*asked = cello_asked(IOPRIO_PRIO_HINT(bio->bi_ioprio), of_cgroup);
+	asked->class_id = cello_class_of(&d->cello, asked->class_id, is_journal(bio));
 	return cgroup && asked->class_id < CELLO_CLASSES ? &cgroup->group[asked->class_id] : NULL;
 }
 
@@ -102,7 +111,7 @@ static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned in
 	struct cello_asked asked;
 	bool done;
 
-	room_note(d, group_for(bio, &asked));
+	room_note(d, group_for(d, bio, &asked));
 	spin_lock_irq(&d->lock);
 	done = blk_mq_sched_try_merge(q, bio, segments, &merged);
 	spin_unlock_irq(&d->lock);
@@ -165,16 +174,64 @@ static void disk_prepare_request(struct request *rq)
 	rq->elv.priv[1] = NULL;
 }
 
+/* Under the lock: one that was used before, if there is one. */
+static struct disk_request *new_request(struct disk *d)
+{
+	struct disk_request *r = list_first_entry_or_null(&d->spare, struct disk_request, spare);
+
+	if (!r)
+		return mempool_alloc(requests, GFP_NOWAIT | __GFP_NOWARN);
+	list_del(&r->spare);
+	d->spares--;
+	return r;
+}
+
+/* What is let go of a request that is out, without the lock. */
+struct gone {
+	struct disk_request *r;
+	struct blkcg_gq *blkg;
+};
+
+/* Under the lock: this is not asked of the request any more. */
+static void out(struct disk *d, struct request *rq, struct disk_request *r, struct gone *gone)
+{
+	rq->elv.priv[0] = NULL;
+	cello_room_give(&d->room, room_slot(r->cello.group));
+	gone->blkg = r->blkg;
+	gone->r = NULL;
+	if (d->spares == SPARES_MAX) {
+		gone->r = r;
+		return;
+	}
+	list_add(&r->spare, &d->spare);
+	d->spares++;
+}
+
+static void forget(const struct gone *gone)
+{
+	if (gone->blkg)
+		percpu_ref_put(&gone->blkg->refcnt);
+	if (gone->r)
+		mempool_free(gone->r, requests);
+}
+
+static void free_spares(struct disk *d)
+{
+	struct disk_request *r, *next;
+
+	list_for_each_entry_safe(r, next, &d->spare, spare) mempool_free(r, requests);
+}
+
 static struct disk_request *classified(struct disk *d, struct request *rq)
 {
 	struct cello_asked asked;
-	struct cello_group *group = rq->bio ? group_for(rq->bio, &asked) : NULL;
-	u64 now_ns = ktime_get_ns();
+	struct cello_group *group = rq->bio ? group_for(d, rq->bio, &asked) : NULL;
+	u64 now_ns = rq->start_time_ns ?: ktime_get_ns();
 	struct disk_request *r;
 
 	if (!group)
 		return NULL;
-	r = mempool_alloc(requests, GFP_NOWAIT | __GFP_NOWARN);
+	r = new_request(d);
 	if (!r)
 		return NULL;
 	r->rq = rq;
@@ -241,6 +298,25 @@ static struct request *next_of(struct list_head *list)
 	return rq;
 }
 
+static enum hrtimer_restart wakes(struct hrtimer *timer)
+{
+	struct disk *d = container_of(timer, struct disk, wake);
+
+	WRITE_ONCE(d->full, false);
+	blk_mq_run_hw_queues(d->q, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Under the lock. A timer that fires too soon sets itself anew by way of this. */
+static void wake_in_time(struct disk *d)
+{
+	u64 at_ns = cello_wake_ns(&d->cello);
+
+	if (at_ns &&
+	    (!hrtimer_active(&d->wake) || at_ns < (u64)ktime_to_ns(hrtimer_get_expires(&d->wake))))
+		hrtimer_start(&d->wake, ns_to_ktime(at_ns), HRTIMER_MODE_ABS);
+}
+
 static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
@@ -255,6 +331,8 @@ static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	if (!rq) {
 		r = (struct disk_request *)cello_next(&d->cello, ktime_get_ns());
 		d->full = !r;
+		if (!r)
+			wake_in_time(d);
 		if (r) {
 			r->place = AT_DISK;
 			rq = r->rq;
@@ -291,22 +369,28 @@ static void disk_completed_request(struct request *rq, u64 now)
 {
 	struct disk *d = disk_of(rq->q);
 	struct disk_request *r = request_of(rq);
-	u64 now_ns = ktime_get_ns();
+	u64 now_ns = now ?: ktime_get_ns();
+	struct gone gone = {};
 	unsigned long irq;
 	bool more;
 
 	spin_lock_irqsave(&d->lock, irq);
 	if (r && r->place == AT_DISK) {
 		cello_done(&d->cello, &r->cello, now_ns);
-		r->place = OUT;
 		if (r->cello.group->class_id == CELLO_REALTIME)
 			note_end(d, &r->cello, now_ns);
+		out(d, rq, r, &gone);
 	} else {
 		cello_bypassed(&d->cello, now_ns);
 	}
-	d->full = false;
 	more = d->cello.waiting + d->cello.queued;
+	/* Nobody has to run for that to be found out. */
+	d->full = more && cello_waits(&d->cello);
+	if (d->full)
+		wake_in_time(d);
+	more &= !d->full;
 	spin_unlock_irqrestore(&d->lock, irq);
+	forget(&gone);
 	if (more)
 		blk_mq_run_hw_queues(rq->q, true);
 }
@@ -316,11 +400,11 @@ static void disk_finish_request(struct request *rq)
 {
 	struct disk_request *r = request_of(rq);
 	struct disk *d = disk_of(rq->q);
+	struct gone gone;
 	unsigned long irq;
 
 	if (!r)
 		return;
-	rq->elv.priv[0] = NULL;
 	spin_lock_irqsave(&d->lock, irq);
 	if (r->place == AT_DISK) {
 		cello_return(&d->cello, &r->cello);
@@ -329,10 +413,9 @@ static void disk_finish_request(struct request *rq)
 		sort_out(d, rq);
 		cello_remove(&d->cello, &r->cello);
 	}
-	cello_room_give(&d->room, room_slot(r->cello.group));
+	out(d, rq, r, &gone);
 	spin_unlock_irqrestore(&d->lock, irq);
-	percpu_ref_put(&r->blkg->refcnt);
-	mempool_free(r, requests);
+	forget(&gone);
 }
 
 /* ---- a disk's way ------------------------------------------------------ */
@@ -351,16 +434,24 @@ static struct disk *new_disk(struct request_queue *q)
 	}
 	spin_lock_init(&d->lock);
 	d->q = q;
+	INIT_LIST_HEAD(&d->spare);
 	INIT_LIST_HEAD(&d->first);
 	INIT_LIST_HEAD(&d->bypass);
 	INIT_LIST_HEAD(&d->cgroups);
 	d->sorted[READ] = d->sorted[WRITE] = RB_ROOT;
 	cello_init(&d->cello, get_capacity(q->disk), turning);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	hrtimer_init(&d->wake, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	d->wake.function = wakes;
+#else
+	hrtimer_setup(&d->wake, wakes, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#endif
 	return d;
 }
 
 static void free_disk(struct disk *d)
 {
+	free_spares(d);
 	kvfree(d->ended);
 	kvfree(d);
 }
@@ -411,7 +502,8 @@ static void disk_exit(struct elevator_queue *eq)
 	struct disk *d = eq->elevator_data;
 
 	WARN_ON_ONCE(!list_empty(&d->first) || !list_empty(&d->bypass));
-	WARN_ON_ONCE(d->cello.waiting + d->cello.queued + d->cello.in_flight);
+	WARN_ON_ONCE(d->cello.waiting + d->cello.queued + d->cello.flight.number);
+	hrtimer_cancel(&d->wake);
 	cgroups_end(d);
 	wbt_enable_default(d->q->disk);
 	free_disk(d);

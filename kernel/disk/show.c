@@ -82,10 +82,12 @@ static int set_deadline_ms(struct disk *d, u64 x)
 
 SHOWN(round_us, d->cello.round_ns / NSEC_PER_USEC)
 STORED(round_us, CELLO_ROUND_MIN_NS / NSEC_PER_USEC, CELLO_ROUND_MAX_NS / NSEC_PER_USEC)
-SHOWN(in_flight, d->cello.flight_max)
-STORED(in_flight, 1, CELLO_FLIGHT_MAX)
+SHOWN(in_flight, d->cello.flight.learns ? 0 : d->cello.flight.most)
+STORED(in_flight, 0, FLIGHT_MAX)
+SHOWN(in_flight_now, d->cello.flight.most)
+SHOWN(lanes, d->cello.flight.lanes)
 SHOWN(in_flight_us, d->cello.flight_max_ns / NSEC_PER_USEC)
-STORED(in_flight_us, CELLO_FLIGHT_MIN_NS / NSEC_PER_USEC, CELLO_FLIGHT_MAX_NS / NSEC_PER_USEC)
+STORED(in_flight_us, 0, CELLO_FLIGHT_MAX_NS / NSEC_PER_USEC)
 SHOWN(deadline_ms, d->cello.deadline_ns / NSEC_PER_MSEC)
 STORED(deadline_ms, CELLO_DEADLINE_MIN_NS / NSEC_PER_MSEC, CELLO_DEADLINE_MAX_NS / NSEC_PER_MSEC)
 SHOWN(rounds, d->cello.rounds)
@@ -93,6 +95,26 @@ SHOWN(bypassed, d->bypassed)
 SHOWN(error_us, d->cello.time.error_ns / NSEC_PER_USEC)
 SHOWN(realtime_late, d->cello.class[CELLO_REALTIME].late)
 SHOWN(realtime_broken, d->cello.class[CELLO_REALTIME].broken)
+
+static ssize_t unclassified_show(struct elevator_queue *e, char *page)
+{
+	u32 class_id = READ_ONCE(((struct disk *)e->elevator_data)->cello.unclassified);
+
+	return sysfs_emit(page, "%s\n", class_id < CELLO_CLASSES ? class_names[class_id] : "none");
+}
+
+static ssize_t unclassified_store(struct elevator_queue *e, const char *text, size_t size)
+{
+	struct disk *d = e->elevator_data;
+	u32 class_id = class_named(text);
+
+	if (class_id > CELLO_CLASSES)
+		return -EINVAL;
+	spin_lock_irq(&d->lock);
+	cello_set_unclassified(&d->cello, class_id);
+	spin_unlock_irq(&d->lock);
+	return size;
+}
 
 static int set_weight(struct disk *d, u32 class_id, u64 x)
 {
@@ -126,9 +148,12 @@ const struct elv_fs_entry disk_attributes[] = {
 	SET(in_flight),
 	SET(in_flight_us),
 	SET(deadline_ms),
+	SET(unclassified),
 	SET(weight_interactive),
 	SET(weight_throughput),
 	SET(weight_realtime),
+	GET(in_flight_now),
+	GET(lanes),
 	GET(rounds),
 	GET(bypassed),
 	GET(error_us),

@@ -32,6 +32,7 @@ struct model_shape {
 	u64 seek_ns[2];       /* to the next track, and what one from end to end takes more */
 	u64 track_sectors[2]; /* in the first zone and in the last */
 	u64 overhead_ns;
+	u64 parallel; /* not 0: it serves many at once, so many times as slow as flash.h says */
 };
 
 /* 7,200 turns a minute, seeks of 0.5 to 8 ms. */
@@ -46,6 +47,20 @@ static const struct model_shape model_turning = {
 static const struct model_shape model_flat = {
 	.track_sectors = {1, 1},
 	.overhead_ns = 100000,
+};
+
+/* Eight channels. A flush or a discard takes 100 us beside all others. */
+static const struct model_shape model_parallel = {
+	.track_sectors = {1, 1},
+	.overhead_ns = 100000,
+	.parallel = 1,
+};
+
+/* Ten times as slow. */
+static const struct model_shape model_card = {
+	.track_sectors = {1, 1},
+	.overhead_ns = 1000000,
+	.parallel = 10,
 };
 
 struct model {

@@ -4,13 +4,14 @@
  *
  * What a request takes is model.h's, exactly: the disk serves one request at a time in the order in
  * which the driver was given them, the next begins at the very nanosecond where the last one ended
- * or when it came, and what was served when is kept.  So a test can compute each end anew.
+ * or when it came, and what was served when is kept.  So a test can compute each end anew.  A
+ * parallel one serves each from when it comes, and takes what flash.h says.
  *
  *   queue_rq   waiting -> serving (timer set to the end) -> recorded, its data copied, completed
  *                     \-> lost (fault "timeout"): nobody answers until the block layer's timeout
  *
- * insmod testdisk.ko [model=turning|flat] [sectors=2^28] [depth=64] [queues=1] [count=1]
- *   depth is the number of the disk's own tags; all hardware queues feed the one arm.
+ * insmod testdisk.ko [model=turning|flat|parallel|card] [sectors=2^28] [depth=64] [queues=1]
+ * [count=1] depth is the number of the disk's own tags; all hardware queues feed the one disk.
  *
  * /sys/kernel/debug/testdisk/
  *   add                    write "1", or a model's name: one more disk
@@ -51,6 +52,7 @@
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#include "flash.h"
 #include "model.h"
 
 #define RECORD_LINES    65536
@@ -66,7 +68,8 @@
 
 static char *model = "turning";
 module_param(model, charp, 0444);
-MODULE_PARM_DESC(model, "turning (7,200 turns a minute) or flat (no moving parts)");
+MODULE_PARM_DESC(model, "turning (7,200 turns a minute), flat (no moving parts), parallel (eight "
+			"channels) or card (the same, slow)");
 static ulong sectors = 1UL << 28;
 module_param(sectors, ulong, 0444);
 MODULE_PARM_DESC(sectors, "of 512 bytes; memory is taken for what was written");
@@ -75,7 +78,7 @@ module_param(depth, uint, 0444);
 MODULE_PARM_DESC(depth, "requests that the disk takes at once (1 to 1024)");
 static uint queues = 1;
 module_param(queues, uint, 0444);
-MODULE_PARM_DESC(queues, "hardware queues, which all feed one arm (1 to 64)");
+MODULE_PARM_DESC(queues, "hardware queues, which all feed one disk (1 to 64)");
 static uint count = 1;
 module_param(count, uint, 0444);
 MODULE_PARM_DESC(count, "disks (0 to 16)");
@@ -98,7 +101,7 @@ struct line {
 
 /* One between the driver's queue_rq and its completion. */
 struct waiting {
-	struct list_head list; /* of waiting or lost ones */
+	struct list_head list; /* of waiting, busy or lost ones */
 	u64 arrived_ns, begin_ns, end_ns;
 	blk_status_t status;
 	bool lost; /* on that list */
@@ -109,11 +112,12 @@ struct disk {
 	bool dead;
 	bool rerun; /* a dispatch was refused in the promise to ask again */
 	struct list_head waiting, lost;
-	struct request *serving;
-	u64 free_ns; /* when the last service ended */
+	struct list_head busy; /* being served, the first to be done first */
+	u64 free_ns;           /* when the last service ended */
 	u64 busy_ns, served;
 	struct model model;
-	struct fault errors, timeouts, busy, requeues;
+	struct flash flash;
+	struct fault errors, timeouts, busies, requeues;
 	struct line *record;
 	u64 recorded, forgotten; /* lines written ever, and those before which none is kept */
 
@@ -300,16 +304,43 @@ static void free_pages_of(struct disk *disk)
 
 /* --- the arm */
 
-/* Under the lock, with nothing being served: the first that waits is. */
+static struct waiting *first_busy(struct disk *disk)
+{
+	return list_first_entry_or_null(&disk->busy, struct waiting, list);
+}
+
+/* It is served from w->begin_ns on. */
+static void begin(struct disk *disk, struct request *rq, struct waiting *w)
+{
+	bool write = req_op(rq) == REQ_OP_WRITE, data = write || req_op(rq) == REQ_OP_READ;
+	struct waiting *before;
+
+	if (!data)
+		w->end_ns += disk->model.shape->overhead_ns;
+	else if (disk->model.shape->parallel)
+		flash_serve(&disk->flash, blk_rq_pos(rq), blk_rq_sectors(rq), write, w->arrived_ns,
+			    &w->begin_ns, &w->end_ns);
+	else
+		w->end_ns +=
+			model_serve(&disk->model, blk_rq_pos(rq), blk_rq_sectors(rq), w->begin_ns);
+	list_for_each_entry_reverse(before, &disk->busy,
+				    list) if (before->end_ns <= w->end_ns) break;
+	list_add(&w->list, &before->list);
+}
+
+/* Under the lock: those that wait are served as far as the disk can, and the timer is set. */
 static void serve_next(struct disk *disk)
 {
+	bool parallel = disk->model.shape->parallel;
 	struct request *rq;
 	struct waiting *w;
 
-	while ((w = list_first_entry_or_null(&disk->waiting, struct waiting, list))) {
+	while ((parallel || list_empty(&disk->busy)) &&
+	       (w = list_first_entry_or_null(&disk->waiting, struct waiting, list))) {
 		list_del(&w->list);
 		rq = blk_mq_rq_from_pdu(w);
-		w->begin_ns = w->end_ns = max(disk->free_ns, w->arrived_ns);
+		w->begin_ns = w->end_ns =
+			parallel ? w->arrived_ns : max(disk->free_ns, w->arrived_ns);
 		if (strikes(&disk->timeouts)) {
 			w->status = BLK_STS_TIMEOUT;
 			w->lost = true;
@@ -317,44 +348,41 @@ static void serve_next(struct disk *disk)
 			record(disk, rq);
 			continue;
 		}
-		if (req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE)
-			w->end_ns += model_serve(&disk->model, blk_rq_pos(rq), blk_rq_sectors(rq),
-						 w->begin_ns);
-		else
-			w->end_ns += disk->model.shape->overhead_ns;
+		begin(disk, rq, w);
 		w->status = BLK_STS_OK;
 		if (strikes(&disk->errors))
 			w->status = BLK_STS_IOERR;
 		else if (strikes(&disk->requeues))
 			w->status = BLK_STS_AGAIN;
-		disk->serving = rq;
-		hrtimer_start(&disk->timer, ns_to_ktime(w->end_ns), HRTIMER_MODE_ABS);
-		return;
 	}
+	w = first_busy(disk);
+	if (w)
+		hrtimer_start(&disk->timer, ns_to_ktime(w->end_ns), HRTIMER_MODE_ABS);
 }
 
 static enum hrtimer_restart served(struct hrtimer *timer)
 {
 	struct disk *disk = container_of(timer, struct disk, timer);
-	struct request *rq;
+	u64 now_ns = ktime_get_ns();
+	struct waiting *w, *next;
 	unsigned long flags;
+	LIST_HEAD(done);
 	bool rerun;
 
 	spin_lock_irqsave(&disk->lock, flags);
-	rq = disk->serving;
 	rerun = disk->rerun;
 	disk->rerun = false;
-	if (rq) {
-		struct waiting *w = blk_mq_rq_to_pdu(rq);
-
-		disk->serving = NULL;
+	while ((w = first_busy(disk)) && w->end_ns <= now_ns) {
 		disk->free_ns = w->end_ns;
-		record(disk, rq);
-		serve_next(disk);
+		record(disk, blk_mq_rq_from_pdu(w));
+		list_move_tail(&w->list, &done);
+		if (!disk->model.shape->parallel)
+			break;
 	}
+	serve_next(disk);
 	spin_unlock_irqrestore(&disk->lock, flags);
-	if (rq)
-		blk_mq_complete_request(rq);
+	list_for_each_entry_safe(w, next, &done, list)
+		blk_mq_complete_request(blk_mq_rq_from_pdu(w));
 	if (rerun)
 		blk_mq_run_hw_queues(disk->gendisk->queue, true);
 	return HRTIMER_NORESTART;
@@ -369,13 +397,13 @@ static blk_status_t refusal(struct disk *disk)
 	spin_lock_irqsave(&disk->lock, flags);
 	if (disk->dead) {
 		status = BLK_STS_IOERR;
-	} else if (strikes(&disk->busy)) {
+	} else if (strikes(&disk->busies)) {
 		status = BLK_STS_RESOURCE;
 		/*
 		 * Every other time it is this driver that asks again, when it has served what it
 		 * serves now.  The block layer does not miss that with a single queue.
 		 */
-		if (disk->busy.done % 2 && disk->serving && disk->tags.nr_hw_queues == 1) {
+		if (disk->busies.done % 2 && first_busy(disk) && disk->tags.nr_hw_queues == 1) {
 			disk->rerun = true;
 			status = BLK_STS_DEV_RESOURCE;
 		}
@@ -404,8 +432,7 @@ static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_que
 	if (!dead) {
 		w->arrived_ns = ktime_get_ns();
 		list_add_tail(&w->list, &disk->waiting);
-		if (!disk->serving)
-			serve_next(disk);
+		serve_next(disk);
 	}
 	spin_unlock_irqrestore(&disk->lock, flags);
 	if (!dead)
@@ -619,7 +646,7 @@ static void add_files(struct disk *disk)
 	debugfs_create_u64("served", 0400, disk->dir, &disk->served);
 	add_fault(disk, &disk->errors, "error_every", "errors");
 	add_fault(disk, &disk->timeouts, "timeout_every", "timeouts");
-	add_fault(disk, &disk->busy, "busy_every", "busies");
+	add_fault(disk, &disk->busies, "busy_every", "busies");
 	add_fault(disk, &disk->requeues, "requeue_every", "requeues");
 	debugfs_create_file_unsafe("timeout_ms", 0600, disk->dir, disk, &timeout_files);
 	debugfs_create_file_unsafe("remove", 0200, disk->dir, disk, &remove_files);
@@ -651,11 +678,7 @@ static void kill_disk(struct disk *disk)
 	disk->dead = true;
 	list_splice_init(&disk->waiting, &all);
 	list_splice_init(&disk->lost, &all);
-	if (disk->serving) {
-		w = blk_mq_rq_to_pdu(disk->serving);
-		list_add(&w->list, &all);
-		disk->serving = NULL;
-	}
+	list_splice_init(&disk->busy, &all);
 	list_for_each_entry(w, &all, list)
 	{
 		w->lost = false;
@@ -734,6 +757,7 @@ static struct disk *make_disk(const struct model_shape *shape)
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->waiting);
 	INIT_LIST_HEAD(&disk->lost);
+	INIT_LIST_HEAD(&disk->busy);
 	INIT_WORK(&disk->removal, remove_work);
 	xa_init_flags(&disk->pages, XA_FLAGS_LOCK_IRQ);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
@@ -743,8 +767,9 @@ static struct disk *make_disk(const struct model_shape *shape)
 	hrtimer_setup(&disk->timer, served, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #endif
 	model_init(&disk->model, shape, sectors);
+	disk->flash.slow = shape->parallel;
 	/* A dispatch that is always refused would never come to an end. */
-	disk->busy.least = 2;
+	disk->busies.least = 2;
 	disk->requeues.least = 2;
 	disk->timeout_ms = TIMEOUT_MS;
 	disk->tags = (struct blk_mq_tag_set){
@@ -805,6 +830,10 @@ static const struct model_shape *shape_of(const char *name)
 		return &model_turning;
 	if (sysfs_streq(name, "flat"))
 		return &model_flat;
+	if (sysfs_streq(name, "parallel"))
+		return &model_parallel;
+	if (sysfs_streq(name, "card"))
+		return &model_card;
 	return NULL;
 }
 

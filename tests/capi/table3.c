@@ -52,9 +52,9 @@ static struct cello_status status(int class_id)
 /* Requests by class, and those without one. */
 static uint64_t count_of(int class_id)
 {
-	struct cello_status s = status(class_id == CELLO_NONE ? 0 : class_id);
+	struct cello_status s = status(class_id == CELLO_NONE ? CELLO_THROUGHPUT : class_id);
 
-	return class_id == CELLO_NONE ? s.bypassed : s.requests;
+	return s.requests;
 }
 
 static bool text_of(const char *file, char *to, size_t size)

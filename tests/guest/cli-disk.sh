@@ -106,6 +106,7 @@ for deadline in 0ms 999us 49.153s 40 -1ms x; do
 	refuses "deadline-$deadline" 2 'deadline .* give a time from 1ms to 49.152s' qlinux up disk $DEV --deadline=$deadline
 	refuses "run-deadline-$deadline" 2 'deadline .* give a time from 1ms to 49.152s' qlinux disk run realtime --deadline=$deadline -- true
 done
+refuses unclassified 2 "disk class 'fast' does not exist" qlinux up disk $DEV --unclassified fast
 refuses set-nothing 2 'nothing to change was named' qlinux disk set $DEV
 refuses run-class 2 "disk class 'fast' does not exist" qlinux disk run fast -- true
 refuses class-class 2 "disk class 'fast' does not exist" qlinux disk class $$ fast
@@ -127,8 +128,9 @@ no_files() {
 before=$(no_files)
 echo 250 >$SYS/iosched/read_expire
 tuned=$(no_files)
-check up qlinux up disk /dev/$DEV --interactive 300 --deadline 40ms
+check up qlinux up disk /dev/$DEV --interactive 300 --deadline 40ms --unclassified none
 equal up-scheduler "$(scheduler)" cello
+equal up-unclassified "$(attribute unclassified)" none
 equal up-weights "$(attribute weight_interactive) $(attribute weight_throughput) $(attribute deadline_ms)" '300 100 40'
 equal up-requests "$(cat $SYS/nr_requests)" 128
 refuses up-twice 1 "$DEV is scheduled by Cello already" qlinux up disk $DEV
@@ -142,7 +144,9 @@ like show-in-flight "$(qlinux disk show)" ', 4 requests or 3ms at a time, '
 refuses set-zero 1 "weights of $DEV cannot all be 0" qlinux disk set $DEV --realtime 0 --round 1s
 check set-swap qlinux disk set $DEV --realtime 0 --throughput 7
 equal set-swapped "$(attribute weight_throughput) $(attribute weight_realtime)" '7 0'
-check set-back qlinux disk set $DEV --weight interactive=100 throughput=100 realtime=100 --in-flight 1 --in-flight-time 10s
+check set-back qlinux disk set $DEV --weight interactive=100 throughput=100 realtime=100 --in-flight 1 --in-flight-time auto --unclassified throughput
+equal set-back "$(attribute in_flight_us) $(attribute unclassified)" '0 throughput'
+check set-none qlinux disk set $DEV --unclassified none
 
 # ---- classes of processes -------------------------------------------------
 

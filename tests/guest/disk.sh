@@ -71,12 +71,12 @@ check by-name scheduler cello
 like autoloaded "$(lsmod)" 'cello '
 like chosen "$(cat $QUEUE/scheduler)" '\[cello\]'
 check no-throttling sh -c "! grep -qv '^0$' $QUEUE/wbt_lat_usec"
-equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us) $(get weight_interactive)" '100000 100 1 10000000 100'
+equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us) $(get weight_interactive)" '100000 100 1 0 100'
 check in-use sh -c '! rmmod cello 2>/dev/null'
 echo '+io +memory' >$CG/cgroup.subtree_control
 
 # ---- what is set: numbers in their ranges, else nothing changes
-for wrong in round_us=0 round_us=999 round_us=10000001 round_us=x round_us=-1 in_flight=0 in_flight=1025 in_flight_us=0 in_flight_us=10000001 \
+for wrong in round_us=0 round_us=999 round_us=10000001 round_us=x round_us=-1 in_flight=-1 in_flight=1025 in_flight_us=-1 in_flight_us=10000001 \
 	deadline_ms=0 deadline_ms=49153 weight_realtime=10001 weight_realtime= weight_realtime=1,5; do
 	before=$(get "${wrong%=*}")
 	put "${wrong%=*}" "${wrong#*=}" 2>/dev/null && fail "refuses-$wrong" 'it was taken'
@@ -104,6 +104,16 @@ kinds() { # kinds NAME EXPECTED COMMAND...
 	"$@"
 	equal "$name" "$(since "$before")" "$expected"
 }
+equal unclassified "$(get unclassified)" throughput
+kinds unclassified '0 8 0 0' few
+kinds none-is-unclassified '0 8 0 0' few in bulk/below "${own[@]}" "--cmdprio_hint=$(($(hint 3) | OWN))"
+put unclassified interactive
+kinds unclassified-changed '8 0 0 0' few
+for wrong in sometimes '' 1; do
+	put unclassified "$wrong" 2>/dev/null && fail "unclassified-'$wrong'" 'it was taken'
+done
+put unclassified none
+equal unclassified-none "$(get unclassified)" none
 kinds none '0 0 0 8' few
 kinds process '8 0 0 0' few "${process[@]}" "--priohint=$(hint 0)"
 kinds process-realtime '0 0 8 0' few "${process[@]}" "--priohint=$(hint 2)"
@@ -144,6 +154,12 @@ before=$(served)
 within bulk/below dd if=/dev/zero of=/mnt/file bs=64k count=64 status=none
 sync -f /mnt
 like writeback "$(since "$before")" '^0 [1-9]'
+# Of a journal, which the kernel writes for all: it has no class, and many wait for it.
+put unclassified throughput
+before=$(served)
+within bulk/below dd if=/dev/zero of=/mnt/file bs=64k count=4 conv=notrunc,fsync status=none
+like journal "$(since "$before")" '^[1-9]'
+put unclassified none
 like in-io.stat "$(cat $CG/bulk/below/io.stat)" 'cello.throughput_us=[1-9]'
 
 # ---- no readahead for real-time programs

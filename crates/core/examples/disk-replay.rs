@@ -3,10 +3,12 @@
 //! simulations: each request must take the same time to the nanosecond, and begin when the one
 //! before has ended.
 //!
-//!   disk-replay turning|flat [SECTORS] <record
+//! Of a parallel disk the record must be all that it served, one request after the other.
+//!
+//!   disk-replay turning|flat|parallel|card [SECTORS] <record
 
 use qlinux_core::cello::Request;
-use qlinux_core::disk::{Disk, Shape};
+use qlinux_core::disk::{Disk, Flash, Shape};
 use std::process::ExitCode;
 
 /// A line of the record: "begin_ns end_ns op sector sectors status".
@@ -45,13 +47,16 @@ impl Line {
         if !self.moves() {
             return shape.overhead_ns;
         }
-        let request = Request {
+        disk.serve(&self.request(), self.begin_ns)
+    }
+
+    fn request(&self) -> Request {
+        Request {
             sector: self.sector,
             sectors: self.sectors,
             writes: self.op == 'w',
             deadline_ns: 0,
-        };
-        disk.serve(&request, self.begin_ns)
+        }
     }
 }
 
@@ -79,13 +84,33 @@ fn replay(record: &str, shape: Shape) -> Result<usize, String> {
     Ok(seen)
 }
 
+/// The same of a disk of several channels.
+fn replay_flash(record: &str, shape: Shape) -> Result<usize, String> {
+    let mut flash = Flash::new(&shape);
+    let mut seen = 0;
+    for text in record.lines() {
+        let line = Line::parse(text).ok_or_else(|| format!("'{text}' is no line of a record"))?;
+        let served = match line.moves() {
+            true => flash.serve(&line.request(), line.begin_ns),
+            false => (line.begin_ns, line.begin_ns + shape.overhead_ns),
+        };
+        if served != (line.begin_ns, line.end_ns) {
+            return Err(format!("'{text}' instead of {served:?}"));
+        }
+        seen += 1;
+    }
+    Ok(seen)
+}
+
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let shape = match args.next().as_deref() {
         Some("turning") => Shape::TURNING,
         Some("flat") => Shape::FLAT,
+        Some("parallel") => Shape::PARALLEL,
+        Some("card") => Shape::CARD,
         _ => {
-            eprintln!("usage: disk-replay turning|flat [SECTORS] <record");
+            eprintln!("usage: disk-replay turning|flat|parallel|card [SECTORS] <record");
             return ExitCode::from(2);
         }
     };
@@ -95,7 +120,11 @@ fn main() -> ExitCode {
         ..shape
     };
     let record = std::io::read_to_string(std::io::stdin()).expect("a record");
-    match replay(&record, shape) {
+    let found = match shape.channels {
+        1 => replay(&record, shape),
+        _ => replay_flash(&record, shape),
+    };
+    match found {
         Ok(seen) => {
             println!("{seen}");
             ExitCode::SUCCESS

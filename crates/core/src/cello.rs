@@ -97,6 +97,7 @@ mod c {
             now_ns: u64,
         ) -> i32;
         pub fn qcore_cello_next(p: *mut u64, now_ns: u64) -> i32;
+        pub fn qcore_cello_wake(p: *mut u64) -> u64;
         pub fn qcore_cello_said(p: *mut u64, r: i32, said: *mut Said);
         pub fn qcore_cello_done(p: *mut u64, r: i32, now_ns: u64);
         pub fn qcore_cello_remove(p: *mut u64, r: i32);
@@ -112,6 +113,7 @@ mod c {
         pub fn qcore_cello_class(p: *mut u64, class: u32, to: *mut Served);
         pub fn qcore_cello_of_group(p: *mut u64, group: u32, to: *mut Served);
         pub fn qcore_cello_rounds(p: *mut u64) -> u64;
+        pub fn qcore_cello_at_disk(p: *mut u64, most: *mut u32, lanes: *mut u32);
     }
     pub type RequestNumber = i32;
 }
@@ -185,7 +187,7 @@ impl Cello {
         }
     }
 
-    /// So many requests may be at the disk at a time: 1…1024.
+    /// So many requests may be at the disk at a time: 1…1024; 0: as many as are learned to be needed.
     pub fn set_in_flight(&mut self, most: u32) -> Result<()> {
         // SAFETY: the pool is C's.
         match unsafe { c::qcore_cello_flight(self.at(), most) } {
@@ -195,7 +197,7 @@ impl Cello {
     }
 
     /// A further request goes to the disk only while those that it has are estimated to take
-    /// less: 1 µs…10 s.
+    /// less: 1 µs…10 s; 0: any time.
     pub fn set_in_flight_time(&mut self, most_ns: u64) -> Result<()> {
         // SAFETY: the pool is C's.
         match unsafe { c::qcore_cello_flight_time(self.at(), most_ns) } {
@@ -263,6 +265,14 @@ impl Cello {
         let number = unsafe { c::qcore_cello_next(self.at(), now_ns) };
         *self.state.get_mut(usize::try_from(number).ok()?)? = State::InFlight;
         Some(RequestId(number))
+    }
+
+    /// Where there is no next one though some wait: when to ask again, at the latest. Somebody is awaited
+    /// until then.
+    pub fn wake_ns(&mut self) -> Option<u64> {
+        // SAFETY: the pool is C's.
+        let ns = unsafe { c::qcore_cello_wake(self.at()) };
+        (ns > 0).then_some(ns)
     }
 
     fn leaves(&mut self, r: RequestId, was: State) {
@@ -343,6 +353,14 @@ impl Cello {
         // SAFETY: the group exists.
         unsafe { c::qcore_cello_of_group(self.at(), group.0, &mut served) };
         served
+    }
+
+    /// How many requests the disk is given at a time, and how many it is held to serve side by side.
+    pub fn at_disk(&mut self) -> (u32, u32) {
+        let (mut most, mut lanes) = (0, 0);
+        // SAFETY: two numbers are written.
+        unsafe { c::qcore_cello_at_disk(self.at(), &mut most, &mut lanes) };
+        (most, lanes)
     }
 
     /// Rounds that have ended.

@@ -107,6 +107,11 @@ int qcore_cello_next(struct pool *p, u64 now_ns)
 	return number(p, cello_next(&p->cello, now_ns));
 }
 
+u64 qcore_cello_wake(struct pool *p)
+{
+	return cello_wake_ns(&p->cello);
+}
+
 void qcore_cello_said(struct pool *p, u32 r, struct qcore_cello_said *said)
 {
 	said->estimate_ns = p->request[r].estimate_ns;
@@ -204,6 +209,13 @@ void qcore_cello_of_group(struct pool *p, u32 group, struct qcore_cello_part *to
 u64 qcore_cello_rounds(struct pool *p)
 {
 	return p->cello.rounds;
+}
+
+/* Requests that the disk is given at a time, and serves side by side. */
+void qcore_cello_at_disk(struct pool *p, u32 *most, u32 *lanes)
+{
+	*most = p->cello.flight.most;
+	*lanes = p->cello.flight.lanes;
 }
 
 /* ---- room for requests (core/disk/cello_room.h) ------------------------------ */

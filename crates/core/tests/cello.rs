@@ -107,10 +107,13 @@ proptest! {
                         prop_assert!(queued.remove(&id), "it was not waiting");
                         flying.push(id);
                     }
-                    None => prop_assert!(
-                        queued.is_empty() || !flying.is_empty(),
-                        "requests wait and the disk is idle"
-                    ),
+                    // It may be idle while somebody is awaited, but not for longer.
+                    None if !queued.is_empty() && flying.is_empty() => {
+                        let wakes_ns = cello.wake_ns();
+                        prop_assert!(wakes_ns.is_some_and(|ns| ns > now_ns && ns <= now_ns + 5_000_000),
+                            "requests wait and the disk is idle");
+                    }
+                    None => (),
                 },
                 7 if !flying.is_empty() => {
                     let id = flying.swap_remove(pick(flying.len()));
@@ -138,6 +141,7 @@ proptest! {
         }
         while let Some(id) = cello.next(now_ns).or_else(|| {
             flying.drain(..).for_each(|id| cello.done(id, now_ns));
+            now_ns = cello.wake_ns().unwrap_or(now_ns);
             cello.next(now_ns)
         }) {
             prop_assert!(queued.remove(&id));
@@ -394,15 +398,14 @@ fn streams_are_in_time() {
 /// In which order a real-time request that cannot wait, one that can until its deadline, one that
 /// wants throughput and two interactive ones are served.
 fn order_with_slack(deadline_us: u64) -> String {
-    let mut cello = Cello::new(Shape::FLAT.sectors, false);
-    cello.set_in_flight(1).unwrap();
+    let mut cello = Cello::new(Shape::TURNING.sectors, true);
     let interactive = cello.group(Class::Interactive, 100).unwrap();
     let realtime = cello.group(Class::Realtime, 100).unwrap();
     let throughput = cello.group(Class::Throughput, 100).unwrap();
     let mut names = BTreeMap::new();
-    // An unknown flat disk takes 108 us for each.
+    // An unknown arm takes 8.04 ms for each.
     for (name, group, sector, deadline_us) in [
-        ('r', realtime, 100, 110),
+        ('r', realtime, 100, 8190),
         ('R', realtime, 200, deadline_us),
         ('t', throughput, 300, 0),
         ('i', interactive, 400, 0),
@@ -428,7 +431,10 @@ fn order_with_slack(deadline_us: u64) -> String {
 /// those that cannot. The more slack there is the more go before; throughput comes last.
 #[test]
 fn slack_is_stolen() {
-    let mut orders: Vec<_> = (230..2000).step_by(10).map(order_with_slack).collect();
+    let mut orders: Vec<_> = (17_000..150_000)
+        .step_by(700)
+        .map(order_with_slack)
+        .collect();
     orders.dedup();
     assert_eq!(orders, ["rRiit", "riRit", "riiRt", "riitR"]);
 }
@@ -441,8 +447,8 @@ fn refusals() {
     assert!(cello.set_weights([1, 10_001, 1]).is_err());
     assert!(cello.set_round(ROUNDS_NS.start() - 1).is_err());
     assert!(cello.set_round(ROUNDS_NS.end() + 1).is_err());
-    for (requests, ns, deadline_ns) in [(0, 999, 999_999), (1025, 10_000_000_001, 49_152_000_001)] {
-        assert!(cello.set_in_flight(requests).is_err());
+    assert!(cello.set_in_flight(1025).is_err());
+    for (ns, deadline_ns) in [(999, 999_999), (10_000_000_001, 49_152_000_001)] {
         assert!(cello.set_in_flight_time(ns).is_err());
         assert!(cello.set_deadline(deadline_ns).is_err());
     }

@@ -60,7 +60,7 @@ fn some_waiting(world: &mut World) -> Option<RequestId> {
         .owner
         .keys()
         .copied()
-        .filter(|id| !world.flying.contains(id))
+        .filter(|id| !world.flying.contains(id) && world.ends.iter().all(|end| end.1 != *id))
         .collect();
     let n = waiting.len() as u64;
     (n > 0).then(|| waiting[world.dice.below(n) as usize])

@@ -6,7 +6,7 @@ use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId, ROUNDS_NS};
 use qlinux_core::disk::Shape;
 use std::collections::BTreeMap;
 
-/// A disk of 100 µs a request, and a group of each class.
+/// A disk with an arm, and a group of each class.
 struct Queue {
     cello: Cello,
     groups: [GroupId; 3],
@@ -20,7 +20,7 @@ const SECTORS: u32 = 8;
 
 impl Queue {
     fn new() -> Queue {
-        let mut cello = Cello::new(Shape::FLAT.sectors, false);
+        let mut cello = Cello::new(Shape::TURNING.sectors, true);
         cello.set_round(*ROUNDS_NS.end()).unwrap();
         cello.set_in_flight(1).unwrap();
         let groups = Class::ALL.map(|class| cello.group(class, 100).unwrap());
@@ -233,10 +233,10 @@ fn no_earlier_than_they_must() {
 #[test]
 fn promises_that_can_be_kept() {
     let mut queue = Queue::new();
-    queue.takes_ns = 108_000;
-    let late = queue.add(Class::Realtime, 10_000, 100);
-    let first = queue.add(Class::Realtime, 20_000, 220);
-    let second = queue.add(Class::Realtime, 30_000, 300);
+    queue.takes_ns = 8_040_000;
+    let late = queue.add(Class::Realtime, 10_000, 7400);
+    let first = queue.add(Class::Realtime, 20_000, 16_400);
+    let second = queue.add(Class::Realtime, 30_000, 22_300);
     (0..20).for_each(|i| queue.bulk(&[i * 100_000]));
     assert_eq!(queue.cello.next(0), Some(late));
     let promised = [late, first, second].map(|id| queue.cello.said(id).promised);

@@ -84,9 +84,9 @@ class Storm:
         if kind == 0:
             path, value = "round_us", self.dice.randint(1000, 500000)
         elif kind == 1:
-            path, value = "in_flight", self.dice.choice([1, 2, 8, 1024])
+            path, value = "in_flight", self.dice.choice([0, 1, 2, 8, 1024])
         elif kind == 2:
-            path, value = "in_flight_us", self.dice.choice([1, 2000, 10000000])
+            path, value = "in_flight_us", self.dice.choice([0, 1, 2000, 10000000])
         elif kind == 3:
             path, value = "deadline_ms", self.dice.randint(1, 1000)
         else:

@@ -28,12 +28,15 @@ pub struct Attributes {
     /// Of real-time requests without one of their own: 1ms to 49.152s [default: 100ms]
     #[arg(short, long, value_name = "TIME")]
     pub deadline: Option<Deadline>,
-    /// Requests that the disk has at a time: 1 to 1024 [default: 1 where it turns, else 8]
+    /// Requests that the disk has at a time: 1 to 1024, or auto: as few as it needs [default: 1 where it turns, else auto]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     pub in_flight: Option<InFlight>,
-    /// Time that those may take before the disk gets a further one: 1us to 10s [default: 10s where it turns, else 2ms]
+    /// Time that those may take before the disk gets a further one: 1us to 10s, or auto: any [default: auto]
     #[arg(long, value_name = "TIME")]
     pub in_flight_time: Option<InFlightTime>,
+    /// Of what has no class: one of the three, or none: it bypasses Cello [default: throughput]
+    #[arg(short, long, value_name = "CLASS")]
+    pub unclassified: Option<Class>,
 }
 
 fn class_weight(text: &str) -> Result<(Class, Weight), String> {
@@ -64,6 +67,7 @@ impl Attributes {
             in_flight: self.in_flight,
             in_flight_time: self.in_flight_time,
             deadline: self.deadline,
+            unclassified: self.unclassified,
         })
     }
 }
@@ -169,8 +173,8 @@ Examples:
   qlinux up disk nvme0n1 --round 50ms --deadline 40ms --in-flight 4
 
 In every round each class gets its share of the disk's time, seeks included, in proportion to its weight; what it leaves goes to
-the others. A class of weight 0 gets only what the others leave. Requests of no class are not delayed. With few requests
-at a time classes are kept apart best; a disk without moving parts serves several at once, long ones fewer. If the kernel module cello is not
+the others. A class of weight 0 gets only what the others leave. Who says nothing is of class throughput (--unclassified), what journals
+of file systems write interactive. A disk without moving parts is given as many requests at a time as it serves side by side. If the kernel module cello is not
 there, the error tells what to install; so does `qlinux check`.";
 
 const SET_HELP: &str = "\

@@ -50,7 +50,7 @@ fn text(shown: &Shown) -> String {
         "{}: rounds of {}, {} at a time, deadline {}\n",
         shown.device,
         time(a.round_us * 1000),
-        in_flight(a),
+        in_flight(a, &shown.counts),
         time(a.deadline_ms * 1_000_000)
     );
     let since = match shown.interval_s {
@@ -67,10 +67,10 @@ fn text(shown: &Shown) -> String {
 }
 
 /// How many requests the disk has, or how long ones.
-fn in_flight(a: &Attributes) -> String {
-    let requests = requests(a.in_flight.into());
+fn in_flight(a: &Attributes, c: &Counts) -> String {
+    let requests = requests(c.in_flight_now.into());
     match (a.in_flight, a.in_flight_us) {
-        (1, _) | (_, 10_000_000) => requests,
+        (1, _) | (_, 0) => requests,
         (_, us) => format!("{requests} or {}", time(us * 1000)),
     }
 }
@@ -198,8 +198,9 @@ mod tests {
         round_us: 100_000,
         weights: [300, 100, 100],
         in_flight: 1,
-        in_flight_us: 10_000_000,
+        in_flight_us: 0,
         deadline_ms: 40,
+        unclassified: Class::Throughput,
     };
 
     fn some_counts() -> Counts {
@@ -208,6 +209,7 @@ mod tests {
             bypassed: 3,
             realtime_late: 2,
             realtime_broken: 1,
+            in_flight_now: 1,
             ..Counts::default()
         };
         counts.classes[0] = ClassCounts {

@@ -3,8 +3,8 @@
 #![allow(dead_code)] // every test binary uses its own part
 
 use qlinux_core::cello::{Cello, Class, GroupId, Request, RequestId};
-use qlinux_core::disk::{Disk, Shape};
-use std::collections::{BTreeMap, VecDeque};
+use qlinux_core::disk::{Disk, Flash, Shape};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -31,6 +31,8 @@ pub struct Client {
     pub writes: bool,
     /// From the request to its deadline.
     pub deadline_ns: u64,
+    /// From when one is served to the next.
+    pub think_ns: u64,
 }
 
 /// From the arrival of a client's requests to their end.
@@ -48,6 +50,9 @@ pub struct Responses {
 pub struct World {
     pub cello: Cello,
     pub disk: Disk,
+    pub flash: Flash,
+    /// Instead: lanes, of which any takes so long for any request, and when they are free.
+    pub pool: Option<(u64, Vec<u64>)>,
     pub shape: Shape,
     pub dice: Dice,
     pub now_ns: u64,
@@ -56,7 +61,15 @@ pub struct World {
     pub owner: BTreeMap<RequestId, (usize, Request, u64)>,
     /// At the disk, which serves them in this order.
     pub flying: VecDeque<RequestId>,
+    /// At a disk of several channels: when they will have been served.
+    pub ends: BTreeSet<(u64, RequestId)>,
     pub busy_ns: u64,
+    /// What it is at has taken so long by now.
+    pub serving_ns: u64,
+    /// Who will ask for the next, and when.
+    pub thinking: BTreeSet<(u64, usize)>,
+    /// The disk was idle so long though requests waited.
+    pub held_ns: u64,
     /// By client.
     pub responses: Vec<Responses>,
 }
@@ -70,6 +83,8 @@ impl World {
         World {
             cello,
             disk: Disk::new(shape),
+            flash: Flash::new(&shape),
+            pool: None,
             shape,
             dice: Dice(seed | 1),
             now_ns: 0,
@@ -77,7 +92,11 @@ impl World {
             next_sector: Vec::new(),
             owner: BTreeMap::new(),
             flying: VecDeque::new(),
+            ends: BTreeSet::new(),
             busy_ns: 0,
+            serving_ns: 0,
+            thinking: BTreeSet::new(),
+            held_ns: 0,
             responses: Vec::new(),
         }
     }
@@ -91,6 +110,7 @@ impl World {
             sequential: false,
             writes: false,
             deadline_ns: SECOND,
+            think_ns: 0,
         });
         self.next_sector.push(self.shape.sectors / 2);
         self.responses.push(Responses::default());
@@ -136,17 +156,63 @@ impl World {
         }
     }
 
-    /// Serves one request; its client asks for the next. False: there is none.
+    /// Gives the disk what it is to have. When the first of it is served, and which.
+    fn served_next(&mut self) -> Option<(u64, RequestId)> {
+        if self.shape.channels == 1 {
+            self.flying
+                .extend(std::iter::from_fn(|| self.cello.next(self.now_ns)));
+            if self.ends.is_empty() {
+                let id = self.flying.pop_front()?;
+                let (_, request, _) = self.owner[&id];
+                let end_ns = self.now_ns + self.disk.serve(&request, self.now_ns);
+                self.ends.insert((end_ns, id));
+            }
+            return self.ends.first().copied();
+        }
+        while let Some(id) = self.cello.next(self.now_ns) {
+            let (_, request, _) = self.owner[&id];
+            let end_ns = match &mut self.pool {
+                Some((takes_ns, lanes)) => {
+                    let lane = lanes.iter_mut().min().unwrap();
+                    *lane = self.now_ns.max(*lane) + *takes_ns;
+                    *lane
+                }
+                None => self.flash.serve(&request, self.now_ns).1,
+            };
+            self.ends.insert((end_ns, id));
+        }
+        self.ends.first().copied()
+    }
+
+    /// What happens next: a request has been served, its client asks for another, or the scheduler
+    /// has waited for somebody long enough. False: nothing will.
     pub fn step(&mut self) -> bool {
-        self.flying
-            .extend(std::iter::from_fn(|| self.cello.next(self.now_ns)));
-        let Some(id) = self.flying.pop_front() else {
+        let served = self.served_next();
+        let asks = self.thinking.first().copied();
+        let wakes_ns = self.cello.wake_ns().filter(|ns| *ns > self.now_ns);
+        let next_ns = [served.map(|s| s.0), asks.map(|a| a.0), wakes_ns];
+        let Some(next_ns) = next_ns.into_iter().flatten().min() else {
             return false;
         };
-        let (i, request, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
-        let time_ns = self.disk.serve(&request, self.now_ns);
-        self.now_ns += time_ns;
-        self.busy_ns += time_ns;
+        match served {
+            Some(_) => self.serving_ns += next_ns - self.now_ns,
+            None if !self.owner.is_empty() => self.held_ns += next_ns - self.now_ns,
+            None => (),
+        }
+        self.now_ns = next_ns;
+        if let Some((at_ns, i)) = asks.filter(|a| a.0 == next_ns) {
+            self.thinking.remove(&(at_ns, i));
+            self.ask(i);
+        } else if let Some((end_ns, id)) = served.filter(|s| s.0 == next_ns) {
+            self.ends.remove(&(end_ns, id));
+            self.served(id);
+        }
+        true
+    }
+
+    fn served(&mut self, id: RequestId) {
+        self.busy_ns += std::mem::take(&mut self.serving_ns);
+        let (i, _, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
         self.cello.done(id, self.now_ns);
         let response_ns = self.now_ns - asked_ns;
         let responses = &mut self.responses[i];
@@ -155,8 +221,12 @@ impl World {
         responses.worst_ns = responses.worst_ns.max(response_ns);
         responses.gap_ns = responses.gap_ns.max(self.now_ns - responses.last_ns);
         responses.last_ns = self.now_ns;
-        self.ask(i);
-        true
+        match self.clients[i].think_ns {
+            0 => self.ask(i),
+            think_ns => {
+                self.thinking.insert((self.now_ns + think_ns, i));
+            }
+        }
     }
 
     pub fn run(&mut self, until_ns: u64) {

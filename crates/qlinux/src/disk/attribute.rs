@@ -9,11 +9,19 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
+/// The word for what Cello finds out by itself; a number of 0 to the kernel.
+const AUTO: &str = "auto";
+
 macro_rules! span {
-    ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal) => {
+    ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal $(, $auto:ident)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name(u64);
+
+        $(impl $name {
+            /// As Cello has learned.
+            pub const $auto: $name = $name(0);
+        })?
 
         impl $name {
             /// In microseconds.
@@ -39,12 +47,18 @@ macro_rules! span {
                 let refuse = || Refusal::$name {
                     given: text.escape_debug().to_string(),
                 };
+                $(if text.trim() == AUTO {
+                    return Ok($name::$auto);
+                })?
                 $name::new(time(text.trim()).ok_or_else(refuse)? / 1000).map_err(|_| refuse())
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(if *self == $name::$auto {
+                    return f.pad(AUTO);
+                })?
                 f.pad(&shown(self.0 * 1000))
             }
         }
@@ -63,16 +77,22 @@ span!(
     1_000..=10_000_000
 );
 span!(
-    /// What the requests that the disk has may be estimated to take before it gets a further one: 1 µs to 10 s.
+    /// What the requests that the disk has may be estimated to take before it gets a further one: 1 µs to 10 s, or any.
     InFlightTime,
-    1..=10_000_000
+    1..=10_000_000,
+    AUTO
 );
 
 macro_rules! number {
-    ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal) => {
+    ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal $(, $auto:ident)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
         pub struct $name(u32);
+
+        $(impl $name {
+            /// As Cello has learned.
+            pub const $auto: $name = $name(0);
+        })?
 
         impl $name {
             /// Checks the range.
@@ -98,12 +118,18 @@ macro_rules! number {
                 let refuse = || Refusal::$name {
                     given: text.escape_debug().to_string(),
                 };
+                $(if text.trim() == AUTO {
+                    return Ok($name::$auto);
+                })?
                 $name::new(text.parse().map_err(|_| refuse())?)
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                $(if *self == $name::$auto {
+                    return f.pad(AUTO);
+                })?
                 fmt::Display::fmt(&self.0, f)
             }
         }
@@ -116,9 +142,10 @@ number!(
     0..=10_000
 );
 number!(
-    /// Requests that the disk has at a time.
+    /// Requests that the disk has at a time: 1 to 1024, or as many as it is found to need.
     InFlight,
-    1..=1024
+    1..=1024,
+    AUTO
 );
 
 /// What is to be changed.
@@ -134,6 +161,8 @@ pub struct Settings {
     pub in_flight_time: Option<InFlightTime>,
     /// Of real-time requests without one of their own; in whole milliseconds, rounded down.
     pub deadline: Option<Deadline>,
+    /// Of requests that have none; `None` of [`Class`]: they bypass Cello.
+    pub unclassified: Option<Class>,
 }
 
 impl Settings {
@@ -153,12 +182,14 @@ pub struct Attributes {
     pub round_us: u64,
     /// Of each class.
     pub weights: [u32; 3],
-    /// Requests that the disk has at a time.
+    /// Requests that the disk has at a time; 0: as many as it is found to need.
     pub in_flight: u32,
-    /// What those may be estimated to take before the disk gets a further one.
+    /// What those may be estimated to take before the disk gets a further one; 0: any time.
     pub in_flight_us: u64,
     /// Of real-time requests without one of their own.
     pub deadline_ms: u64,
+    /// Of requests that have none.
+    pub unclassified: Class,
 }
 
 /// What a class was served since the start.
@@ -181,6 +212,10 @@ pub struct Counts {
     pub bypassed: u64,
     /// Mean error of the estimates of a request's time, now.
     pub error_us: u64,
+    /// Requests that the disk is given at a time, now.
+    pub in_flight_now: u32,
+    /// Requests that it is found to serve side by side.
+    pub lanes: u32,
     /// Real-time requests that were done after their deadline.
     pub realtime_late: u64,
     /// Of those, that were expected to be in time, by more than the error.
@@ -196,13 +231,17 @@ fn attribute(name: &str) -> String {
 
 impl Disk {
     fn number_of(&self, name: &str) -> Result<u64> {
+        self.value_of(name, "it is no number")
+    }
+
+    fn value_of<T: FromStr>(&self, name: &str, unless: &'static str) -> Result<T> {
         let file = attribute(name);
         let read = self.text(&file);
-        let number = read.and_then(|text| {
+        let value = read.and_then(|text| {
             text.parse()
-                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no number"))
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, unless))
         });
-        number.map_err(|e| match e.kind() {
+        value.map_err(|e| match e.kind() {
             // Another scheduler has taken its place meanwhile.
             io::ErrorKind::NotFound if !self.under_cello() => Refusal::Down {
                 dev: self.name().into(),
@@ -224,6 +263,7 @@ impl Disk {
             in_flight: self.number_of("in_flight")? as u32,
             in_flight_us: self.number_of("in_flight_us")?,
             deadline_ms: self.number_of("deadline_ms")?,
+            unclassified: self.value_of("unclassified", "it is no class")?,
         })
     }
 
@@ -241,6 +281,8 @@ impl Disk {
             rounds: self.number_of("rounds")?,
             bypassed: self.number_of("bypassed")?,
             error_us: self.number_of("error_us")?,
+            in_flight_now: self.number_of("in_flight_now")? as u32,
+            lanes: self.number_of("lanes")? as u32,
             realtime_late: self.number_of("realtime_late")?,
             realtime_broken: self.number_of("realtime_broken")?,
             classes,
@@ -289,18 +331,24 @@ impl Disk {
                 self.write_attribute(name, new)?;
             }
         }
+        if let Some(class) = settings
+            .unclassified
+            .filter(|new| *new != before.unclassified)
+        {
+            self.write_attribute("unclassified", class)?;
+        }
         undo.keep();
         Ok(())
     }
 
     fn write_weights(&self, weights: &[u32; 3]) -> Result<()> {
         for class in order(weights) {
-            self.write_attribute(&format!("weight_{class}"), weights[class as usize].into())?;
+            self.write_attribute(&format!("weight_{class}"), weights[class as usize])?;
         }
         Ok(())
     }
 
-    fn write_attribute(&self, name: &str, value: u64) -> Result<()> {
+    fn write_attribute(&self, name: &str, value: impl fmt::Display) -> Result<()> {
         let file = attribute(name);
         self.write(&file, value)
             .map_err(|e| Error::io("writing", &self.file(&file), e))
@@ -332,6 +380,7 @@ mod tests {
             ("in_flight", "1"),
             ("in_flight_us", "2000"),
             ("deadline_ms", "100"),
+            ("unclassified", "throughput"),
         ] {
             fs::write(disk.file(&attribute(name)), format!("{value}\n")).unwrap();
         }
@@ -359,6 +408,8 @@ mod tests {
         for wrong in ["", "-1", "10001", "1.5", "x", "99999999999999999999"] {
             assert!(wrong.parse::<Weight>().unwrap_err().is_usage(), "{wrong}");
         }
+        assert_eq!("auto".parse::<InFlight>().unwrap(), InFlight::AUTO);
+        assert_eq!(InFlightTime::AUTO.to_string(), "auto");
         for wrong in ["0", "1025", "-8", ""] {
             assert!(wrong.parse::<InFlight>().unwrap_err().is_usage(), "{wrong}");
         }
@@ -374,6 +425,7 @@ mod tests {
             in_flight: Some(InFlight(8)),
             in_flight_time: Some("1.5ms".parse().unwrap()),
             deadline: Some("40.9ms".parse().unwrap()),
+            unclassified: Some(Class::None),
         };
         disk.set_attributes(&settings).unwrap();
         let expected = Attributes {
@@ -382,6 +434,7 @@ mod tests {
             in_flight: 8,
             in_flight_us: 1_500,
             deadline_ms: 40,
+            unclassified: Class::None,
         };
         assert_eq!(disk.attributes().unwrap(), expected);
     }

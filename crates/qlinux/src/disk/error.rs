@@ -22,9 +22,9 @@ pub enum Refusal {
         "weight '{given}' of a disk class is out of range: give a whole number from 0 to 10000"
     )]
     Weight { given: String },
-    #[error("number of requests in flight '{given}' is out of range: give a whole number from 1 to 1024")]
+    #[error("number of requests in flight '{given}' is out of range: give a whole number from 1 to 1024, or auto")]
     InFlight { given: String },
-    #[error("time of requests in flight '{given}' is not valid: give a time from 1us to 10s, such as 2ms")]
+    #[error("time of requests in flight '{given}' is not valid: give a time from 1us to 10s, such as 2ms, or auto")]
     InFlightTime { given: String },
     #[error("deadline '{given}' is not valid: give a time from 1ms to 49.152s, such as 40ms")]
     Deadline { given: String },

@@ -20,7 +20,7 @@ pub enum Class {
     Throughput = 1,
     /// Each request before its deadline.
     Realtime = 2,
-    /// Nothing: its requests bypass Cello.
+    /// Nothing: its requests are of the disk's class for those.
     None = 3,
 }
 

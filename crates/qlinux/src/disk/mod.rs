@@ -3,7 +3,7 @@
 //!
 //! A disk is switched to the I/O scheduler `cello` of a kernel module. A request is of the class
 //! of its own I/O priority's hint, else of the nearest cgroup with one, else of the process that
-//! asked; one without a class bypasses Cello.
+//! asked; one without a class is of the disk's class for those.
 
 mod attribute;
 mod device;

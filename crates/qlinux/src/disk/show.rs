@@ -79,6 +79,8 @@ fn difference(after: &Counts, before: &Counts) -> Counts {
         rounds: since(after.rounds, before.rounds),
         bypassed: since(after.bypassed, before.bypassed),
         error_us: after.error_us,
+        in_flight_now: after.in_flight_now,
+        lanes: after.lanes,
         realtime_late: since(after.realtime_late, before.realtime_late),
         realtime_broken: since(after.realtime_broken, before.realtime_broken),
         classes,
@@ -126,8 +128,9 @@ mod tests {
             round_us: 1,
             weights: [100, 300, 0],
             in_flight: 1,
-            in_flight_us: 10_000_000,
+            in_flight_us: 0,
             deadline_ms: 100,
+            unclassified: Class::Throughput,
         };
         let between = difference(&counts(9, [40, 70, 0]), &counts(4, [30, 40, 0]));
         assert_eq!(between.bypassed, 5);

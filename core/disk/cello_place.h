@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* cello_place.h - class-specific: a request's place in the scheduled queue (cello.h) */
+#ifndef QLINUX_CORE_CELLO_PLACE_H
+#define QLINUX_CORE_CELLO_PLACE_H
+
+#include "cello_queue.h"
+
+/*
+ * How much later each request, with all behind it, may be served before one of the real-time
+ * class, of those that are estimated to be in time, is late; or may be, since estimates are off.
+ */
+CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns), least = ~0ULL, spreads = c->flight_spread, error_ns,
+	    end_ns;
+	struct cello_link *l;
+
+	if (!c->class[CELLO_REALTIME].scheduled)
+		return;
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		struct cello_request *r = cello_at(l);
+
+		at_ns += r->estimate_ns;
+		spreads += r->spread;
+		r->slack_ns = ~0ULL;
+		end_ns = cello_served_ns(r, at_ns);
+		if (r->group->class_id != CELLO_REALTIME || r->deadline_ns < end_ns)
+			continue;
+		error_ns = disktime_error(&c->time, spreads);
+		r->slack_ns = r->deadline_ns - end_ns;
+		r->slack_ns -= error_ns < r->slack_ns ? error_ns : r->slack_ns;
+	}
+	for (l = c->scheduled.prev; l != &c->scheduled; l = l->prev) {
+		struct cello_request *r = cello_at(l);
+
+		least = r->slack_ns < least ? r->slack_ns : least;
+		r->slack_ns = least;
+	}
+}
+
+/* Behind the last request that stole slack, or where the queue begins. */
+CORE_FN struct cello_link *cello_behind(struct cello *c)
+{
+	struct cello_link *l = c->scheduled.prev;
+
+	while (l != &c->scheduled && !cello_at(l)->early)
+		l = l->prev;
+	return l->next;
+}
+
+/* No real-time request is late if it is served before this place. */
+CORE_FN bool cello_fits(struct cello *c, struct cello_link *at, const struct cello_request *r)
+{
+	return at == &c->scheduled || !c->class[CELLO_REALTIME].scheduled ||
+	       cello_at(at)->slack_ns == ~0ULL || cello_growth(c, at, r) <= cello_at(at)->slack_ns;
+}
+
+/* From this place on: right behind the request that it continues, or none. */
+CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r,
+					   struct cello_link *l)
+{
+	for (;; l = l->next) {
+		if (cello_from(c, l) == r->sector && cello_fits(c, l, r))
+			return l;
+		if (l == &c->scheduled)
+			return 0;
+	}
+}
+
+/*
+ * Of the places up to `end` the one where the queue grows least, if no real-time request is
+ * late for it; else the first behind.
+ */
+CORE_FN struct cello_link *cello_cheapest(struct cello *c, const struct cello_request *r,
+					  struct cello_link *end)
+{
+	struct cello_link *l = c->scheduled.next, *place = &c->scheduled;
+	u64 least = ~0ULL;
+	bool behind = false;
+
+	for (;; l = l->next) {
+		u64 growth = cello_growth(c, l, r);
+
+		/* Of equal ones the last: who came first is served first. */
+		if (growth <= least && cello_fits(c, l, r)) {
+			least = growth;
+			place = l;
+		}
+		behind |= l == end;
+		if (l == &c->scheduled || (behind && least != ~0ULL))
+			return place;
+	}
+}
+
+CORE_FN bool cello_ahead(bool up, u64 from, u64 sector)
+{
+	return up ? sector >= from : sector <= from;
+}
+
+/*
+ * From `begin` on the first place where the arm is on its way there, or where it turns and might
+ * as well go on until there, if no real-time request is late for it.
+ */
+CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_request *r,
+				      struct cello_link *begin)
+{
+	struct cello_link *l;
+	bool up = c->up, begun = false;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		u64 from = cello_from(c, l), to = cello_at(l)->sector;
+		bool further = cello_ahead(up, from, r->sector), turns = !cello_ahead(up, from, to);
+
+		up ^= turns;
+		begun |= l == begin;
+		if (!begun || (further == turns ? !further : !cello_ahead(up, r->sector, to)))
+			continue;
+		if (cello_fits(c, l, r))
+			break;
+	}
+	return l;
+}
+
+/* Where the requests end that no other class's lie behind. */
+CORE_FN struct cello_link *cello_tail(struct cello *c)
+{
+	struct cello_link *l = &c->scheduled;
+
+	while (l->prev != &c->scheduled && cello_at(l->prev)->group->class_id == CELLO_THROUGHPUT)
+		l = l->prev;
+	return l;
+}
+
+/* Among real-time requests: by deadline, of equal ones in order of sectors. */
+CORE_FN bool cello_sooner(const struct cello_request *a, const struct cello_request *b)
+{
+	if (a->deadline_ns != b->deadline_ns)
+		return a->deadline_ns < b->deadline_ns;
+	return a->sector < b->sector;
+}
+
+/* By deadline; before those of other classes only as far as it must to be in time, for all that
+ * estimates are off by. */
+CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_request *r,
+						u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, end_ns;
+	struct cello_link *l = c->scheduled.next, *place = l, *tail = cello_tail(c);
+
+	for (; l != tail; l = l->next) {
+		struct cello_request *next = cello_at(l);
+		bool realtime = next->group->class_id == CELLO_REALTIME;
+
+		if (realtime && cello_sooner(r, next))
+			break;
+		at_ns += next->estimate_ns;
+		spreads += next->spread;
+		end_ns = at_ns + cello_service(c, cello_end(next), r);
+		if (realtime || end_ns + disktime_error(&c->time, spreads) <= r->deadline_ns)
+			place = l->next;
+	}
+	return place;
+}
+
+CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	struct cello_link *behind, *at;
+
+	if (r->group->class_id == CELLO_REALTIME)
+		return cello_place_realtime(c, r, now_ns);
+	/* There is no order by sectors, and nobody whose slack it could take. */
+	if (!c->flight.arm && !c->class[CELLO_REALTIME].scheduled)
+		return r->early ? c->scheduled.next : &c->scheduled;
+	cello_slacks(c, now_ns);
+	behind = cello_behind(c);
+	if (r->early)
+		return cello_cheapest(c, r, behind);
+	at = cello_neighbour(c, r, behind);
+	return at ? at : cello_scan(c, r, behind);
+}
+
+/* The queue has changed: who is late now is promised no more to be in time. */
+CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread;
+	struct cello_link *l;
+
+	c->changed = false;
+	if (!c->class[CELLO_REALTIME].scheduled)
+		return;
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		struct cello_request *r = cello_at(l);
+		u64 error_ns;
+
+		spreads += r->spread;
+		at_ns += r->estimate_ns;
+		if (r->group->class_id != CELLO_REALTIME)
+			continue;
+		r->promised &= cello_served_ns(r, at_ns) <= r->deadline_ns;
+		error_ns = disktime_error(&c->time, spreads);
+		if (r->error_ns < error_ns)
+			r->error_ns = error_ns;
+	}
+}
+
+#endif

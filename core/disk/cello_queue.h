@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* cello_queue.h - what Cello keeps of requests, groups and classes, and what requests cost */
+#ifndef QLINUX_CORE_CELLO_QUEUE_H
+#define QLINUX_CORE_CELLO_QUEUE_H
+
+#include "disktime.h"
+#include "flight.h"
+#include "../port.h"
+
+enum cello_class_id {
+	CELLO_INTERACTIVE = 0,
+	CELLO_THROUGHPUT = 1,
+	CELLO_REALTIME = 2,
+	CELLO_CLASSES = 3,
+};
+
+enum {
+	CELLO_WEIGHT_MAX = 10000,
+	CELLO_WEIGHT_DEFAULT = 100,
+	/* The scheduled queue is searched for each request that comes to it. */
+	CELLO_SCHEDULED_MAX = 128,
+	/* A round begins when no more than this part of one waits to be served. */
+	CELLO_OVERLAP = 4,
+	/* Of a class, so that there is room for the others. */
+	CELLO_SCHEDULED_CLASS = 96,
+	/* Of one but real-time where there is no arm, for which their order would matter. */
+	CELLO_SCHEDULED_FLAT = 1,
+	/* Requests that the disk may always have: one that is served, one that is next; else it
+	 * idles between. */
+	CELLO_FLIGHT_LEAST = 2,
+	/* With a number that is learned, so many times as many as it serves side by side, or
+	 * CELLO_FLIGHT_LONG_NS. */
+	CELLO_FLIGHT_DEEP = 16,
+};
+
+/* A group is awaited after so many requests in a row of which each came when it had none. */
+#define CELLO_AWAIT_SINGLE 3
+#define CELLO_AWAIT_MIN_NS 1000000ULL /* 1 ms longer than it takes twice */
+#define CELLO_AWAIT_MAX_NS 4000000ULL /* 4 ms: half a seek and turn */
+
+#define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
+#define CELLO_ROUND_MAX_NS     10000000000ULL /* 10 s */
+#define CELLO_ROUND_DEFAULT_NS 100000000ULL   /* 100 ms */
+
+/* What requests at the disk are estimated to take before it has no further one, if that is said:
+ * whoever comes now waits for them, however urgent it is. */
+#define CELLO_FLIGHT_LONG_NS 2000000ULL     /* 2 ms */
+#define CELLO_FLIGHT_MIN_NS  1000ULL        /* 1 us: two requests at a time */
+#define CELLO_FLIGHT_MAX_NS  10000000000ULL /* 10 s: as many as may be */
+
+/* After a real-time request comes, if nothing was said of it. */
+#define CELLO_DEADLINE_MIN_NS     1000000ULL     /* 1 ms */
+#define CELLO_DEADLINE_MAX_NS     49152000000ULL /* 49.152 s, as in a hint */
+#define CELLO_DEADLINE_DEFAULT_NS 100000000ULL   /* 100 ms */
+
+struct cello_group;
+
+struct cello_request {
+	struct cello_link link; /* in its group's pending or in the scheduled queue; first */
+	struct cello_group *group;
+	u64 sector;
+	u64 from; /* where the request before it ended, when it went to the disk */
+	struct flight_request flight;
+	u32 sectors;
+	u32 way;         /* 0 it reads, 1 it writes, 2 neither */
+	u64 deadline_ns; /* of the real-time class: absolute */
+	u64 arrived_ns;
+	u64 service_ns;  /* estimated, from where the one before it ends */
+	u64 estimate_ns; /* of that, its part of the disk's time */
+	u64 charged_ns;  /* that its class and group were charged for it */
+	u64 slack_ns;    /* it and all behind it may be so much later; while a place is sought */
+	u64 error_ns;    /* real-time: what its estimated end may be off by */
+	u64 spread;      /* of that (disktime.h) */
+	u64 round;       /* in which it was scheduled */
+	bool scheduled;  /* it is in the scheduled queue */
+	bool early;      /* placed by slack stealing: SCAN order begins behind it */
+	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
+};
+
+/* What a class may use of a round, or a group of its class's. */
+struct cello_part {
+	u32 weight;
+	u32 present;   /* its requests: pending, scheduled and at the disk */
+	s64 used_ns;   /* of its share; below 0: of the last round's, which it was charged too much
+			  for */
+	u64 served_ns; /* measured, since the beginning */
+	u64 served;    /* requests */
+};
+
+/* The requests of a cgroup in a class. */
+struct cello_group {
+	struct cello_link link; /* among the groups of its class that have requests; first */
+	struct cello_link pending;
+	struct cello_part part;
+	u32 class_id;
+	u32 waiting;  /* pending */
+	u64 rounds;   /* of its class's, when it last had requests */
+	u32 single;   /* requests in a row that came when it had none */
+	u64 left_ns;  /* its last request was served then */
+	u64 away_ns;  /* how long it has none after that, on average */
+	u64 await_ns; /* until then it is awaited; 0: it is not */
+};
+
+struct cello_class {
+	struct cello_link groups; /* that have requests or are awaited, in turn */
+	struct cello_part part;
+	u32 waiting; /* pending */
+	u32 scheduled;
+	u32 weights; /* of those groups, */
+	u32 members; /* and how many they are */
+	u64 rounds;  /* among its groups */
+	bool greedy; /* it used its share of the last round, and had requests */
+	u64 late;    /* real-time requests served after their deadline */
+	u64 broken;  /* of those, promised to be in time, and late by more than the error */
+};
+
+struct cello {
+	struct cello_class class[CELLO_CLASSES];
+	struct cello_link scheduled;
+	u32 queued;           /* in the scheduled queue */
+	u32 older;            /* of those, scheduled in the round before */
+	u32 waiting;          /* pending, of all classes */
+	u32 weights;          /* of the classes */
+	struct flight flight; /* what is at the disk */
+	u64 flight_max_ns;    /* that it is estimated to take; 0: as many as were learned */
+	u32 unclassified; /* class of what has none; CELLO_CLASSES: it goes to the disk at once */
+	u64 deadline_ns;  /* of real-time requests without one of their own, from their arrival */
+	u64 round_ns;
+	u64 rounds;
+	u64 await_ns;              /* some group is awaited no longer than until then; 0: none is */
+	struct cello_group *keeps; /* an arm waits for it */
+	struct cello_group *stays; /* and it has come */
+	bool kept;                 /* though others waited */
+	u64 head;                  /* where the last request that was issued ends */
+	bool up;                   /* the arm moved to higher sectors for it */
+	bool changed;              /* the scheduled queue, since promises were checked */
+	u64 begun_ns;  /* the disk was done with a request, or was idle and was given one */
+	u64 flight_ns; /* since then what is at the disk is estimated to take */
+	u64 flight_spread;
+	struct disktime time;
+};
+
+CORE_FN struct cello_request *cello_at(struct cello_link *l)
+{
+	return (struct cello_request *)l;
+}
+
+/* ---- what requests cost ------------------------------------------------ */
+
+CORE_FN u64 cello_end(const struct cello_request *r)
+{
+	return r->sector + r->sectors;
+}
+
+/* Where the disk will be when it comes to this place. */
+CORE_FN u64 cello_from(const struct cello *c, const struct cello_link *at)
+{
+	return at->prev == &c->scheduled ? c->head
+					 : cello_end((const struct cello_request *)at->prev);
+}
+
+CORE_FN u64 cello_service(struct cello *c, u64 from, const struct cello_request *r)
+{
+	struct disktime_of of = {from, r->sector, r->sectors, r->way};
+
+	return disktime_estimate(&c->time, &of);
+}
+
+/* Its part of the disk's time. */
+CORE_FN u64 cello_estimate(struct cello *c, u64 from, const struct cello_request *r)
+{
+	return flight_part(&c->flight, cello_service(c, from, r));
+}
+
+/* What the scheduled queue will take. */
+CORE_FN u64 cello_queue_ns(const struct cello *c)
+{
+	const struct cello_link *l;
+	u64 ns = 0;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next)
+		ns += ((const struct cello_request *)l)->estimate_ns;
+	return ns;
+}
+
+/* What is there is reached from elsewhere now. */
+CORE_FN void cello_reached(struct cello *c, struct cello_link *at)
+{
+	struct cello_request *r = cello_at(at);
+	struct disktime_terms terms;
+	struct disktime_of of;
+
+	if (at == &c->scheduled || (!c->flight.arm && r->service_ns))
+		return;
+	of = (struct disktime_of){cello_from(c, at), r->sector, r->sectors, r->way};
+	terms = disktime_terms(&c->time, &of);
+	r->service_ns = disktime_sum(&terms, &of);
+	r->estimate_ns = flight_part(&c->flight, r->service_ns);
+	r->spread = disktime_spread(&terms, &of);
+}
+
+/* By how much the scheduled queue grows with the request before this place. It may shrink:
+ * then by nothing. */
+CORE_FN u64 cello_growth(struct cello *c, struct cello_link *at, const struct cello_request *r)
+{
+	u64 alone = cello_estimate(c, cello_from(c, at), r), with;
+	struct cello_request *next = cello_at(at);
+
+	if (at == &c->scheduled)
+		return alone;
+	with = alone + cello_estimate(c, cello_end(r), next);
+	return with > next->estimate_ns ? with - next->estimate_ns : 0;
+}
+
+/* The disk begins with the scheduled queue: when it is done with what it has, or with the first of
+ * those that it serves side by side. */
+CORE_FN u64 cello_free(const struct cello *c, u64 now_ns)
+{
+	const struct flight *f = &c->flight;
+	u64 free_ns = c->begun_ns + c->flight_ns;
+
+	if (f->lanes > 1)
+		return f->number < f->lanes ? now_ns : now_ns + c->flight_ns / f->number;
+	return f->number && free_ns > now_ns ? free_ns : now_ns;
+}
+
+/* When it is served, if it and all before it have had their parts of the disk's time then. */
+CORE_FN u64 cello_served_ns(const struct cello_request *r, u64 at_ns)
+{
+	return at_ns + r->service_ns - r->estimate_ns;
+}
+
+#endif

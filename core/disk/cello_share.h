@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * cello_share.h - class-independent: whose request is scheduled next (cello.h)
+ *
+ * Who asks for one thing after the other has nothing at the disk when it is served, and would lose
+ * its share to those that have. So a group is *awaited* that had one request at a time lately and
+ * came back soon after each: until it comes, or twice as long as it takes on average has gone, the
+ * round goes on as if it had requests. On an arm that which was served last is waited for, if it
+ * has something left of its share, also where another class or group could be served (Iyer and
+ * Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. It is charged for that.
+ * But no real-time request waits for it, and no interactive one if it is none.
+ *
+ * A disk that serves many side by side and has room is not left empty for the sake of shares: who
+ * has several requests waiting is served though it has used its share, if nobody waits who has not,
+ * and so the round is over. Who has but one waiting is held to its share.
+ */
+#ifndef QLINUX_CORE_CELLO_SHARE_H
+#define QLINUX_CORE_CELLO_SHARE_H
+
+#include "cello_queue.h"
+
+CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
+{
+	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
+}
+
+/* At least 1, or a group of little weight would never be served. */
+CORE_FN u64 cello_group_share(const struct cello *c, const struct cello_class *k,
+			      const struct cello_group *g)
+{
+	u64 all = k->part.weight ? cello_share(c, k) : c->round_ns;
+	u64 share = k->weights ? all * g->part.weight / k->weights : all;
+
+	return share ? share : 1;
+}
+
+CORE_FN bool cello_left(const struct cello_part *p, u64 share_ns)
+{
+	return p->used_ns < (s64)share_ns;
+}
+
+/* Rounds until the part has something left, if it has nothing now. */
+CORE_FN u64 cello_rounds(const struct cello_part *p, u64 share_ns)
+{
+	return cello_left(p, share_ns) ? 0 : (u64)(p->used_ns - (s64)share_ns) / share_ns + 1;
+}
+
+/* Rounds have ended, the last of them before it had used its share if it has something left. */
+CORE_FN void cello_renew(struct cello_part *p, u64 share_ns, u64 rounds)
+{
+	s64 before = p->used_ns, least = before < 0 ? before : 0;
+
+	p->used_ns -= (s64)(share_ns * rounds);
+	if (p->used_ns < least)
+		p->used_ns = least;
+}
+
+/* What nobody used earns no credit. */
+CORE_FN void cello_forget(struct cello_part *p, u64 share_ns, u64 rounds)
+{
+	s64 most = p->used_ns / (s64)share_ns + 1;
+
+	p->used_ns -= (s64)share_ns * ((s64)rounds < most ? (s64)rounds : most);
+	if (p->used_ns < 0)
+		p->used_ns = 0;
+}
+
+/* Has it used a smaller part of its share than the other? Where there is no arm that takes those of
+ * one place together, each has its part of what is at the disk at any time, not one after the
+ * other. */
+CORE_FN bool cello_less(const struct cello_part *p, const struct cello_part *other)
+{
+	return p->used_ns * (s64)other->weight < other->used_ns * (s64)p->weight;
+}
+
+/* The disk serves many side by side, has fewer than it needs, and nobody who has something left of
+ * its share waits. */
+CORE_FN bool cello_spare(const struct cello *c)
+{
+	return !c->flight.arm && !c->queued && c->flight.number < flight_usual(&c->flight);
+}
+
+/* Some group of the class has more than one request waiting. */
+CORE_FN bool cello_deep(const struct cello_class *k)
+{
+	return k->waiting > k->members;
+}
+
+/*
+ * The group of the class whose request is next, or none. Each with requests has used its
+ * share: then a round of the class's groups has ended. Who has only requests that were
+ * scheduled already is waited for.
+ */
+CORE_FN struct cello_group *cello_turn(struct cello *c, struct cello_class *k)
+{
+	u64 rounds = ~0ULL, sooner = ~0ULL, until;
+	struct cello_group *g, *first = 0;
+	struct cello_link *l;
+
+	for (l = k->groups.next; l != &k->groups; l = l->next) {
+		g = (struct cello_group *)l;
+		until = cello_rounds(&g->part, cello_group_share(c, k, g));
+		if (!until && g->waiting) {
+			if (c->flight.arm)
+				return g;
+			if (!first || cello_less(&g->part, &first->part))
+				first = g;
+		}
+		rounds = until < rounds ? until : rounds;
+		if (g->waiting > 1)
+			sooner = until < sooner ? until : sooner;
+	}
+	if (first)
+		return first;
+	if (!rounds && cello_spare(c))
+		rounds = sooner;
+	if (!rounds || rounds == ~0ULL)
+		return 0;
+	k->rounds += rounds;
+	for (l = k->groups.next; l != &k->groups; l = l->next) {
+		g = (struct cello_group *)l;
+		cello_renew(&g->part, cello_group_share(c, k, g), rounds);
+	}
+	for (l = k->groups.next; l != &k->groups; l = l->next) {
+		g = (struct cello_group *)l;
+		if (g->waiting && cello_left(&g->part, cello_group_share(c, k, g)))
+			return g;
+	}
+	return 0;
+}
+
+/* Every class with requests has used its share. */
+CORE_FN void cello_round(struct cello *c, u64 rounds)
+{
+	u32 i;
+
+	c->rounds += rounds;
+	c->older = c->queued;
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[i];
+		u64 share = cello_share(c, k);
+
+		k->greedy = k->part.present;
+		if (share && k->members)
+			cello_renew(&k->part, share, rounds);
+		else if (share)
+			cello_forget(&k->part, share, rounds);
+	}
+}
+
+/* Of a class, in the scheduled queue. */
+CORE_FN u32 cello_scheduled_most(const struct cello *c, u32 class_id)
+{
+	return c->flight.arm || class_id == CELLO_REALTIME ? CELLO_SCHEDULED_CLASS
+							   : CELLO_SCHEDULED_FLAT;
+}
+
+/* An interactive class that uses all of its share gains nothing by being first. */
+CORE_FN bool cello_throughput_first(const struct cello *c)
+{
+	const struct cello_class *k = c->class;
+
+	return !c->flight.arm && k[CELLO_INTERACTIVE].greedy &&
+	       cello_less(&k[CELLO_THROUGHPUT].part, &k[CELLO_INTERACTIVE].part);
+}
+
+/*
+ * The group whose request is scheduled next, or none; of classes that have a share, or of those
+ * that have none. Real-time requests come first, to be known to those that steal slack;
+ * throughput-intensive ones last, as their place is the tail.
+ */
+CORE_FN struct cello_group *cello_pick(struct cello *c, bool share)
+{
+	static const u32 orders[2][CELLO_CLASSES] = {
+		{CELLO_REALTIME, CELLO_INTERACTIVE, CELLO_THROUGHPUT},
+		{CELLO_REALTIME, CELLO_THROUGHPUT, CELLO_INTERACTIVE},
+	};
+	const u32 *order = orders[cello_throughput_first(c)];
+	struct cello_group *g;
+	u32 i;
+
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[order[i]];
+
+		if (!k->waiting || k->scheduled >= cello_scheduled_most(c, order[i]))
+			continue;
+		if (share ? !cello_left(&k->part, cello_share(c, k)) : k->part.weight)
+			continue;
+		g = cello_turn(c, k);
+		if (g)
+			return g;
+	}
+	return 0;
+}
+
+/* Where there is no arm: is the next one scheduled already, and nobody there who would come before
+ * it? */
+CORE_FN bool cello_scheduled_all(const struct cello *c)
+{
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+
+	if (c->flight.arm || c->class[CELLO_REALTIME].waiting)
+		return false;
+	if (k->waiting && !k->scheduled && !k->greedy)
+		return false;
+	return k->scheduled + c->class[CELLO_THROUGHPUT].scheduled > 0;
+}
+
+/* The same, when rounds that have ended are over. */
+CORE_FN struct cello_group *cello_choose(struct cello *c)
+{
+	struct cello_group *g = cello_pick(c, true);
+	u64 rounds = ~0ULL, sooner = ~0ULL;
+	u32 i;
+
+	if (g)
+		return g;
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_class *k = &c->class[i];
+		u64 until;
+
+		if (!k->members || !k->part.weight)
+			continue;
+		until = cello_rounds(&k->part, cello_share(c, k));
+		rounds = until < rounds ? until : rounds;
+		if (cello_deep(k))
+			sooner = until < sooner ? until : sooner;
+	}
+	if (rounds == ~0ULL)
+		return cello_pick(c, false);
+	if (!rounds && cello_spare(c))
+		rounds = sooner == ~0ULL ? 0 : sooner;
+	if (!rounds || c->older || cello_queue_ns(c) > c->round_ns / CELLO_OVERLAP)
+		return 0;
+	cello_round(c, rounds);
+	return cello_pick(c, true);
+}
+
+/* ---- who is awaited ---------------------------------------------------- */
+
+/* The group has requests, or is awaited. */
+CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
+{
+	struct cello_class *k = &c->class[g->class_id];
+
+	k->members++;
+	k->weights += g->part.weight;
+	cello_before(&k->groups, &g->link);
+	cello_forget(&g->part, cello_group_share(c, k, g), k->rounds - g->rounds);
+}
+
+CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
+{
+	struct cello_class *k = &c->class[g->class_id];
+
+	k->members--;
+	k->weights -= g->part.weight;
+	cello_unlink(&g->link);
+	g->rounds = k->rounds;
+}
+
+/* The disk was its for so long. */
+CORE_FN void cello_use(struct cello_part *p, u64 ns)
+{
+	p->served_ns += ns;
+	/* A class without a share does not begin with a debt when it is given one. */
+	if (p->weight)
+		p->used_ns += ns;
+}
+
+/* It is awaited no longer; what the disk idled for it meanwhile is charged to it. */
+CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns)
+{
+	u64 kept_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
+
+	g->await_ns = 0;
+	if (c->keeps != g)
+		return;
+	c->keeps = 0;
+	c->stays = g;
+	if (!c->kept)
+		return;
+	c->kept = false;
+	cello_use(&g->part, kept_ns);
+	cello_use(&c->class[g->class_id].part, kept_ns);
+}
+
+/* Those that have not come in time are awaited no longer, and not again before they have come once
+ * by themselves. */
+CORE_FN void cello_await_over(struct cello *c, u64 now_ns)
+{
+	u64 first = ~0ULL;
+	u32 i;
+
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		struct cello_link *l = c->class[i].groups.next;
+
+		while (l != &c->class[i].groups) {
+			struct cello_group *g = (struct cello_group *)l;
+
+			l = l->next;
+			if (g->await_ns && g->await_ns <= now_ns) {
+				cello_await_ends(c, g, now_ns);
+				c->stays = 0;
+				g->single = CELLO_AWAIT_SINGLE - 1;
+				cello_goes(c, g);
+			} else if (g->await_ns && g->await_ns < first) {
+				first = g->await_ns;
+			}
+		}
+	}
+	c->await_ns = first == ~0ULL ? 0 : first;
+}
+
+/* The group has a request more. */
+CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns)
+{
+	u64 away_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
+
+	if (g->part.present) { /* one and then another */
+		g->single = 0;
+		return;
+	}
+	if (away_ns > CELLO_AWAIT_MAX_NS)
+		away_ns = CELLO_AWAIT_MAX_NS;
+	g->away_ns = (g->away_ns * 7 + away_ns) / 8;
+	if (g->single < CELLO_AWAIT_SINGLE)
+		g->single++;
+	if (g->await_ns)
+		cello_await_ends(c, g, now_ns);
+	else
+		cello_comes(c, g);
+}
+
+/* The group's last request was served. */
+CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
+{
+	struct cello_class *k = &c->class[g->class_id];
+
+	g->left_ns = now_ns;
+	if (g->single < CELLO_AWAIT_SINGLE || g->away_ns * 2 > CELLO_AWAIT_MAX_NS)
+		return;
+	g->await_ns = now_ns + g->away_ns * 2 + CELLO_AWAIT_MIN_NS;
+	if (!c->await_ns || g->await_ns < c->await_ns)
+		c->await_ns = g->await_ns;
+	if (c->flight.arm && g->class_id != CELLO_REALTIME &&
+	    cello_left(&g->part, cello_group_share(c, k, g)) &&
+	    (!k->part.weight || cello_left(&k->part, cello_share(c, k))))
+		c->keeps = g;
+}
+
+/* May an arm stay for the group, though others could be served? An interactive class that uses all
+ * of its share waits for the next anyway. */
+CORE_FN bool cello_may_stay(const struct cello *c, const struct cello_group *g)
+{
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+
+	if (!g || c->class[CELLO_REALTIME].part.present)
+		return false;
+	return g->class_id == CELLO_INTERACTIVE || !k->part.present || k->greedy;
+}
+
+/* The group has come for which the arm has stayed, and is next, if it has something left of its
+ * share. */
+CORE_FN struct cello_group *cello_stayed(struct cello *c)
+{
+	struct cello_group *g = c->stays;
+	const struct cello_class *k;
+
+	c->stays = 0;
+	if (!g || !g->waiting || !cello_may_stay(c, g))
+		return 0;
+	k = &c->class[g->class_id];
+	if (k->scheduled >= cello_scheduled_most(c, g->class_id) ||
+	    c->queued >= CELLO_SCHEDULED_MAX)
+		return 0;
+	return cello_left(&g->part, cello_group_share(c, k, g)) &&
+			       (!k->part.weight || cello_left(&k->part, cello_share(c, k)))
+		       ? g
+		       : 0;
+}
+
+#endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Disks that serve many requests side by side (core/disk/flight.h): how many they are given, and whose
+//! their time is.
+
+use qlinux_core::cello::Class;
+use qlinux_core::disk::Shape;
+use std::collections::BTreeSet;
+use world::{World, SECOND};
+
+#[path = "common/world.rs"]
+mod world;
+
+/// A disk of so many lanes that take so long for each request.
+fn pool(lanes: usize, takes_us: u64, weights: [u32; 3]) -> World {
+    let mut world = parallel(Shape::PARALLEL, weights);
+    world.pool = Some((takes_us * 1000, vec![0; lanes]));
+    world
+}
+
+fn parallel(shape: Shape, weights: [u32; 3]) -> World {
+    let mut world = World::new(shape, weights, SECOND / 10, 3);
+    world.cello.set_in_flight(0).unwrap();
+    world
+}
+
+fn served(world: &World) -> u64 {
+    world.responses.iter().map(|r| r.requests).sum()
+}
+
+/// What a shape serves in ten seconds, from the second on, if it is given all.
+fn unscheduled(shape: Shape, outstanding: usize, sectors: u32, writes: bool) -> f64 {
+    let mut world = parallel(shape, [1, 1, 1]);
+    world.cello.set_in_flight(1024).unwrap();
+    let client = world.client(Class::Throughput, 100, outstanding, sectors);
+    world.clients[client].writes = writes;
+    world.begin();
+    world.run(SECOND);
+    let before = served(&world);
+    world.run(11 * SECOND);
+    (served(&world) - before) as f64
+}
+
+/// However many lanes there are, all are used, and few requests wait in the disk.
+#[test]
+fn lanes_are_found() {
+    for takes_us in [100, 1000, 5000] {
+        for lanes in [1, 2, 8, 24, 64] {
+            for outstanding in [1, 8, 128] {
+                let mut world = pool(lanes, takes_us, [1, 1, 1]);
+                world.client(Class::Throughput, 100, outstanding, 8);
+                world.begin();
+                world.run(SECOND);
+                let before = served(&world);
+                let mut given: Vec<u32> = (20..110)
+                    .map(|tenths| {
+                        world.run(tenths * SECOND / 10);
+                        world.cello.at_disk().0
+                    })
+                    .collect();
+                world.run(11 * SECOND);
+                given.sort_unstable();
+                let most = given[given.len() / 2];
+                let possible = (10_000_000 / takes_us) as f64 * lanes.min(outstanding) as f64;
+                let part = (served(&world) - before) as f64 / possible;
+                let (_, found) = world.cello.at_disk();
+                println!("{lanes} lanes of {takes_us} us, {outstanding} outstanding: {part:.3}, {most} given, {found} found");
+                assert!(part > 0.96, "{lanes} lanes of {takes_us} us: {part}");
+                if outstanding > lanes {
+                    assert!(most < 4 * lanes as u32, "{lanes} lanes: {most} at a time");
+                    assert!(
+                        (found as usize).abs_diff(lanes) <= lanes / 8,
+                        "{lanes}: {found}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Channels that are chosen by place, services that differ, writes, a cache: at least 95 % of what is
+/// served if the disk has all.
+#[test]
+fn channels_are_used() {
+    for (channels, sectors, writes, outstanding) in [
+        (8, 8, false, 128),
+        (8, 256, false, 32),
+        (8, 8, true, 128),
+        (32, 8, false, 256),
+        (2, 8, false, 64),
+    ] {
+        let shape = Shape {
+            channels,
+            ..Shape::PARALLEL
+        };
+        let mut world = parallel(shape, [1, 1, 1]);
+        let client = world.client(Class::Throughput, 100, outstanding, sectors);
+        world.clients[client].writes = writes;
+        world.begin();
+        world.run(3 * SECOND);
+        let before = served(&world);
+        world.run(13 * SECOND);
+        let part =
+            (served(&world) - before) as f64 / unscheduled(shape, outstanding, sectors, writes);
+        let (most, lanes) = world.cello.at_disk();
+        println!("{channels} channels, {sectors} sectors, {outstanding}: {part:.3}, {most} given, {lanes} lanes");
+        assert!(
+            part > 0.95,
+            "{channels} channels, {sectors} sectors: {part}"
+        );
+    }
+}
+
+/// Classes and groups have their shares of a parallel disk's time, whatever their requests are.
+#[test]
+fn shares_side_by_side() {
+    for (lanes, takes_us) in [(8, 100), (64, 5000), (64, 1000), (0, 0)] {
+        for weights in [[1, 1, 0], [1, 4, 0], [3, 5, 7]] {
+            let mut world = match lanes {
+                0 => parallel(Shape::PARALLEL, weights),
+                _ => pool(lanes, takes_us, weights),
+            };
+            for class in Class::ALL {
+                if weights[class as usize] > 0 {
+                    world.client(class, 100, 128, 8);
+                    world.client(class, 300, 128, 8);
+                }
+            }
+            world.begin();
+            // Until it is known how many requests the disk needs.
+            world.run(4 * SECOND);
+            let begun: Vec<u64> = world.responses.iter().map(|r| r.requests).collect();
+            let from_ns = world.now_ns;
+            world.run(from_ns + 10 * SECOND);
+            let all = (served(&world) - begun.iter().sum::<u64>()) as f64;
+            let sum = f64::from(weights.iter().sum::<u32>());
+            let mut i = 0;
+            for weight in weights.into_iter().filter(|w| *w > 0) {
+                for part in [0.25, 0.75] {
+                    let ideal = f64::from(weight) / sum * part;
+                    let share = (world.responses[i].requests - begun[i]) as f64 / all;
+                    println!("{lanes} lanes, {weights:?}: {share:.4} for {ideal:.4}");
+                    assert!((share / ideal - 1.0).abs() < 0.03, "{share} for {ideal}");
+                    i += 1;
+                }
+            }
+            if lanes > 0 {
+                let possible = (10_000_000 / takes_us) as f64 * lanes as f64;
+                assert!(all / possible > 0.95, "{}", all / possible);
+            }
+        }
+    }
+}
+
+/// All of the time that the disk is busy is somebody's.
+#[test]
+fn nobody_is_charged_more_than_there_is() {
+    let mut world = parallel(Shape::PARALLEL, [1, 2, 3]);
+    for class in Class::ALL {
+        world.client(class, 100, 40, 8);
+    }
+    world.begin();
+    world.run(10 * SECOND);
+    let all: u64 = Class::ALL
+        .map(|class| world.cello.class(class).ns)
+        .iter()
+        .sum();
+    let off = (all as f64 / world.busy_ns as f64 - 1.0).abs();
+    assert!(off < 0.001, "{all} of {}", world.busy_ns);
+    assert_eq!(
+        world.ends.iter().collect::<BTreeSet<_>>().len(),
+        world.ends.len()
+    );
+}
+
+/// What a class had of both's time, and requests a second of all, where one program of each asks for one
+/// thing after the other, with a pause between.
+fn one_after_the_other(mut world: World, sequential: bool, think_us: u64) -> (f64, f64) {
+    let both = [Class::Interactive, Class::Throughput];
+    for (class, place) in both.into_iter().zip([1 << 26, 3 << 26]) {
+        let client = world.client(class, 100, 1, 8);
+        world.clients[client].sequential = sequential;
+        world.clients[client].think_ns = think_us * 1000;
+        world.next_sector[client] = place;
+    }
+    world.begin();
+    world.run(2 * SECOND);
+    let begun = both.map(|class| world.cello.class(class).ns);
+    let before = served(&world);
+    world.run(22 * SECOND);
+    let ns = both.map(|class| world.cello.class(class).ns - begun[class as usize]);
+    let share = ns[0] as f64 / (ns[0] + ns[1]) as f64;
+    (share, (served(&world) - before) as f64 / 20.0)
+}
+
+/// One request at a time is enough to have a share, on an arm as on many lanes; and an arm that stays for
+/// who reads on serves many times as many as one that goes back and forth.
+#[test]
+fn one_at_a_time() {
+    for sequential in [false, true] {
+        for think_us in [20, 100, 500] {
+            for arm in [false, true] {
+                let weights = [1, 4, 0];
+                let world = match arm {
+                    true => World::new(Shape::TURNING, weights, SECOND / 10, 3),
+                    false => parallel(Shape::PARALLEL, weights),
+                };
+                let (share, rate) = one_after_the_other(world, sequential, think_us);
+                println!(
+                    "arm {arm}, sequential {sequential}, {think_us} us: {share:.3}, {rate:.0}/s"
+                );
+                assert!((share - 0.2).abs() < 0.01, "{share} for 0.2");
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: disk-parallel
+# description: disks that serve many requests at once are used as well as under mq-deadline, and shared; who asks for one thing after the other has its share, there and on an arm
+# cpus: 2
+# timeout: 1200
+# minutes: 3
+# kernels-long: disk
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+# shellcheck source-path=SCRIPTDIR source=lib/testdisk.sh
+. /usr/lib/qlinux/tests/guest/lib/testdisk.sh
+
+modprobe -a null_blk cello
+rmmod null_blk
+echo '+io' >$CG/cgroup.subtree_control
+mkdir -p $CG/a $CG/b
+
+# reader DEV CGROUP NAME FIO-OPTION...: one that reads at random until it is killed
+reader() {
+	local dev=$1 cgroup=$2 name=$3
+	shift 3
+	# shellcheck disable=SC2016 # expanded inside
+	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CG/$cgroup" fio --name="$name" --filename="/dev/$dev" --direct=1 --rw=randread --bs=4k \
+		--size=8g --ioengine=libaio --time_based --runtime=1000 --output-format=terse "$@" >/dev/null 2>&1 &
+}
+
+quit() {
+	pkill fio
+	wait
+}
+
+# under DEV SCHEDULER: is in force, with as many requests as `qlinux up disk` gives it
+under() {
+	echo "$2" >/sys/block/"$1"/queue/scheduler
+	[[ $2 != cello ]] || echo 128 >/sys/block/"$1"/queue/nr_requests
+}
+
+reads_of() { # reads_of DEV: reads completed
+	awk '{ print $1 }' /sys/block/"$1"/stat
+}
+
+# rate DEV SECONDS: reads in that time
+rate() {
+	local before
+	before=$(reads_of "$1")
+	sleep "$2"
+	echo $(($(reads_of "$1") - before))
+}
+
+set_of() { # set_of DEV NAME VALUE
+	echo "$3" >/sys/block/"$1"/queue/iosched/"$2"
+}
+
+got() { # got DEV: requests and time in us of both classes
+	cat /sys/block/"$1"/queue/iosched/{interactive,throughput}_{requests,time_us} | xargs
+}
+
+# shared NAME BEFORE AFTER WHICH IDEAL BY: the first one's share, of requests (1) or of time (2), is within BY of the ideal
+shared() {
+	local found
+	found=$(echo "$2 $3" | awk -v w="$4" '{ a = $(4 + w) - $w; b = $(6 + w) - $(2 + w); print a / (a + b) }')
+	if awk -v f="$found" -v i="$5" -v by="$6" 'BEGIN { exit !(f <= i * (1 + by) && f >= i * (1 - by)) }'; then
+		pass "$1"
+	else
+		fail "$1" "$found instead of $5"
+	fi
+}
+
+# used DEV NAME: two classes by 1:3 are served 95 % of mq-deadline's requests and 3 % about their shares
+used() {
+	local dev=$1 name=$2 peer before after own
+	under "$dev" mq-deadline
+	reader "$dev" a one --iodepth=64 --randseed=1
+	reader "$dev" b two --iodepth=64 --randseed=2
+	sleep 1
+	peer=$(rate "$dev" 2)
+	quit
+	under "$dev" cello
+	set_of "$dev" weight_realtime 0
+	set_of "$dev" weight_throughput 300
+	echo interactive >$CG/a/io.cello.class
+	echo throughput >$CG/b/io.cello.class
+	reader "$dev" a one --iodepth=64 --randseed=1
+	reader "$dev" b two --iodepth=64 --randseed=2
+	sleep "$(times 3 6)"
+	before=$(got "$dev")
+	own=$(rate "$dev" "$(times 2 6)")
+	own=$((own * 2 / $(times 2 6)))
+	after=$(got "$dev")
+	quit
+	echo "$name: cello $own, mq-deadline $peer, $(cat /sys/block/"$dev"/queue/iosched/in_flight_now) at a time, $(cat /sys/block/"$dev"/queue/iosched/lanes) lanes"
+	check "$name-used" test $((own * 100)) -ge $((peer * 95))
+	shared "$name-shared" "$before" "$after" 1 0.25 0.03
+}
+
+for us in 5000 $(times '' 1000); do
+	modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=$((us * 1000)) hw_queue_depth=32 submit_queues=1 gb=16
+	used nullb0 "null_blk-$us-us"
+	rmmod null_blk
+done
+
+# The test disk, whose channels are chosen by place. What it took is what the simulations have.
+modprobe testdisk model=card depth=128
+scheduler none
+load --rw=randrw --bsrange=4k-64k --size=1g --io_size=48m --iodepth=1
+check replayed replayed card
+used testdisk0 channels
+
+# one_at_a_time NAME PERCENT FIO-OPTION...: by 1:4, and in all at least so much of what BFQ with such weights serves
+one_at_a_time() {
+	local name=$1 least=$2 before after own peer
+	shift 2
+	under testdisk0 bfq
+	echo 100 >$CG/a/io.bfq.weight
+	echo 400 >$CG/b/io.bfq.weight
+	reader testdisk0 a one --iodepth=1 --randseed=1 "$@"
+	reader testdisk0 b two --iodepth=1 --randseed=2 --offset=40g "$@"
+	sleep 2
+	peer=$(rate testdisk0 4)
+	quit
+	under testdisk0 cello
+	set_of testdisk0 weight_realtime 0
+	set_of testdisk0 weight_throughput 400
+	echo interactive >$CG/a/io.cello.class
+	echo throughput >$CG/b/io.cello.class
+	reader testdisk0 a one --iodepth=1 --randseed=1 "$@"
+	reader testdisk0 b two --iodepth=1 --randseed=2 --offset=40g "$@"
+	sleep 2
+	before=$(got testdisk0)
+	own=$(rate testdisk0 4)
+	after=$(got testdisk0)
+	quit
+	echo "$name: cello $own, bfq $peer"
+	check "$name-total" test $((own * 100)) -ge $((peer * least))
+	shared "$name-shared" "$before" "$after" 2 0.2 0.05
+}
+one_at_a_time parallel-random 100
+one_at_a_time parallel-sequential 100 --rw=read
+scheduler none
+pull
+modprobe -r testdisk
+modprobe testdisk model=turning
+# An arm goes to and fro once a round more often than under BFQ, whose turns are longer.
+one_at_a_time arm-random 90
+one_at_a_time arm-sequential 75 --rw=read
+
+# ---- nobody is above the classes: a program in none, with 128 requests, beside one with deadlines
+scheduler cello
+echo none >$CG/a/io.cello.class
+echo realtime >$CG/b/io.cello.class
+set_of testdisk0 weight_realtime 300
+set_of testdisk0 deadline_ms 150
+reader testdisk0 a one --iodepth=128 --randseed=1
+sleep 1
+reader testdisk0 b two --iodepth=1 --randseed=2 --thinktime=100ms
+sleep 5
+quit
+check realtime-served test "$(cat $IOSCHED/realtime_requests)" -ge 30
+equal realtime-late "$(cat $IOSCHED/realtime_late) $(cat $IOSCHED/realtime_broken)" '0 0'
+check unclassified-served test "$(cat $IOSCHED/throughput_requests)" -ge 200
+scheduler none
+check unload rmmod cello
+finish
