@@ -250,11 +250,12 @@ CORE_FN void cello_group_init(struct cello_group *g, u32 class_id, u32 weight)
 /* It will be no more; it has no requests. */
 CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 {
-	if (!g->await_ns)
-		return;
-	cello_await_ends(c, g, now_ns);
-	c->stays = 0;
-	cello_goes(c, g);
+	if (g->await_ns) {
+		cello_await_ends(c, g, now_ns);
+		cello_goes(c, g);
+	}
+	if (c->stays == g)
+		c->stays = 0;
 }
 
 /* Returns 0 or -CORE_ERANGE. */
@@ -353,6 +354,7 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	if (cello_empty(&c->scheduled))
 		return 0;
 	r = cello_at(c->scheduled.next);
+	c->kept = false;
 	r->from = c->head;
 	cello_reached(c, &r->link);
 	if (r->sector != c->head)
