@@ -38,6 +38,8 @@
 enum {
 	FLIGHT_LEVELS = 11,
 	FLIGHT_MAX = 1 << (FLIGHT_LEVELS - 1),
+	/* Two: one that is served, one that is next, or the disk idles between. */
+	FLIGHT_BASE = 1,
 	FLIGHT_WAYS = 3,
 	FLIGHT_LENGTHS = 16, /* powers of two of sectors */
 	/* Of a length so many are seen alone before the mean moves slower. */
@@ -254,7 +256,7 @@ CORE_FN void flight_try(struct flight *f, int step, u64 now_ns)
 
 	if (step > 0 && t->base + step >= FLIGHT_LEVELS)
 		step = -1;
-	if (step < 0 && !t->base) {
+	if (step < 0 && t->base <= FLIGHT_BASE) {
 		flight_rest(f, now_ns);
 		return;
 	}
@@ -298,8 +300,9 @@ CORE_FN bool flight_clear(struct flight *f, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
 	bool better = t->step > 0 && t->rate[1] * 100 > t->rate[0] * 105;
+	bool worse = t->step > 0 ? t->rate[1] <= t->rate[0] : t->rate[1] * 100 < t->rate[0] * 93;
 
-	if (better || t->rate[1] * 100 < t->rate[0] * 93) {
+	if (better || worse) {
 		flight_tried(f, better, now_ns);
 		return true;
 	}
@@ -330,6 +333,8 @@ CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 	case FLIGHT_CLIMBS:
 		if (t->level && rate * 6 < t->before * 7) {
 			t->base = rate * 100 > t->before * 102 ? t->level : t->level - 1;
+			if (t->base < FLIGHT_BASE)
+				t->base = FLIGHT_BASE;
 			t->was = false;
 			flight_try(f, 1, now_ns);
 			return;
