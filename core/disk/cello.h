@@ -78,9 +78,7 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	r->early = g->class_id == CELLO_INTERACTIVE && !k->greedy;
 	at = cello_place(c, r, now_ns);
 	cello_unlink(&r->link);
-	g->waiting--;
-	k->waiting--;
-	c->waiting--;
+	cello_wait(c, g, -1);
 	if (c->flight.arm)
 		cello_charge(r, k, cello_growth(c, at, r));
 	cello_before(at, &r->link);
@@ -282,9 +280,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	g->part.present++;
 	k->part.present++;
 	cello_before(&g->pending, &r->link);
-	g->waiting++;
-	k->waiting++;
-	c->waiting++;
+	cello_wait(c, g, 1);
 }
 
 CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
@@ -417,9 +413,7 @@ CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
 		c->changed = true;
 	} else {
 		cello_unlink(&r->link);
-		r->group->waiting--;
-		k->waiting--;
-		c->waiting--;
+		cello_wait(c, r->group, -1);
 	}
 	cello_charge(r, k, 0);
 	cello_leave(c, r);

@@ -105,6 +105,7 @@ struct cello_class {
 	struct cello_link groups; /* that have requests or are awaited, in turn */
 	struct cello_part part;
 	u32 waiting; /* pending */
+	u32 deep;    /* groups with more than one of those */
 	u32 scheduled;
 	u32 weights; /* of those groups, */
 	u32 members; /* and how many they are */

@@ -80,10 +80,16 @@ CORE_FN bool cello_spare(const struct cello *c)
 	return !c->flight.arm && !c->queued && c->flight.number < flight_usual(&c->flight);
 }
 
-/* Some group of the class has more than one request waiting. */
-CORE_FN bool cello_deep(const struct cello_class *k)
+/* The group has a request more waiting, or one less. */
+CORE_FN void cello_wait(struct cello *c, struct cello_group *g, int more)
 {
-	return k->waiting > k->members;
+	struct cello_class *k = &c->class[g->class_id];
+
+	k->deep -= g->waiting > 1;
+	g->waiting += more;
+	k->deep += g->waiting > 1;
+	k->waiting += more;
+	c->waiting += more;
 }
 
 /*
@@ -140,7 +146,8 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 		struct cello_class *k = &c->class[i];
 		u64 share = cello_share(c, k);
 
-		k->greedy = k->part.present;
+		/* A round may be over before it has used its share (cello_spare). */
+		k->greedy = k->part.present && !cello_left(&k->part, share);
 		if (share && k->members)
 			cello_renew(&k->part, share, rounds);
 		else if (share)
@@ -223,7 +230,7 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 			continue;
 		until = cello_rounds(&k->part, cello_share(c, k));
 		rounds = until < rounds ? until : rounds;
-		if (cello_deep(k))
+		if (k->deep)
 			sooner = until < sooner ? until : sooner;
 	}
 	if (rounds == ~0ULL)

@@ -203,7 +203,7 @@ static void check_queue(void)
 
 static void check_counts(void)
 {
-	u32 i, flying = 0, queued = 0, waiting = 0;
+	u32 i, flying = 0, queued = 0, waiting = 0, deep[CELLO_CLASSES] = {};
 	u64 flight_ns = 0, spread = 0;
 
 	for (i = 0; i < REQUESTS; i++) {
@@ -222,6 +222,10 @@ static void check_counts(void)
 		CHECK(c.class[i].part.weight || !c.class[i].part.used_ns);
 	}
 	CHECK(waiting == c.waiting);
+	for (i = 0; i < GROUPS; i++)
+		deep[group[i].class_id] += group[i].waiting > 1;
+	for (i = 0; i < CELLO_CLASSES; i++)
+		CHECK(deep[i] == c.class[i].deep);
 	for (i = 0; i < GROUPS; i++)
 		CHECK(!group[i].waiting == cello_empty(&group[i].pending) &&
 		      (group[i].part.present || group[i].await_ns) != cello_empty(&group[i].link));
