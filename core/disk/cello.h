@@ -242,7 +242,7 @@ CORE_FN void cello_group_init(struct cello_group *g, u32 class_id, u32 weight)
 	g->part = part;
 	g->class_id = class_id;
 	g->waiting = g->single = 0;
-	g->rounds = g->left_ns = g->away_ns = g->await_ns = 0;
+	g->rounds = g->left_ns = g->think_ns = g->await_ns = 0;
 }
 
 /* It will be no more; it has no requests. */

@@ -36,7 +36,8 @@ enum {
 /* A group is awaited after so many requests in a row of which each came when it had none. */
 #define CELLO_AWAIT_SINGLE 3
 #define CELLO_AWAIT_MIN_NS 1000000ULL /* 1 ms longer than it takes twice */
-#define CELLO_AWAIT_MAX_NS 4000000ULL /* 4 ms: half a seek and turn */
+#define CELLO_AWAIT_MAX_NS 4000000ULL /* 4 ms, half a seek and turn: twice the longest think time  \
+				       */
 
 #define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
 #define CELLO_ROUND_MAX_NS     10000000000ULL /* 10 s */
@@ -97,7 +98,7 @@ struct cello_group {
 	u64 rounds;   /* of its class's, when it last had requests */
 	u32 single;   /* requests in a row that came when it had none */
 	u64 left_ns;  /* its last request was served then */
-	u64 away_ns;  /* how long it has none after that, on average */
+	u64 think_ns; /* how long it has none after that, on average */
 	u64 await_ns; /* until then it is awaited; 0: it is not */
 };
 

@@ -4,7 +4,7 @@
  *
  * Who asks for one thing after the other has nothing at the disk when it is served, and would lose
  * its share to those that have. So a group is *awaited* that had one request at a time lately and
- * came back soon after each: until it comes, or twice as long as it takes on average has gone, the
+ * came back soon after each: until it comes, or twice its mean think time and 1 ms have gone, the
  * round goes on as if it had requests. On an arm that which was served last is waited for, if it
  * has something left of its share, also where another class or group could be served (Iyer and
  * Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. It is charged for that.
@@ -322,15 +322,15 @@ CORE_FN void cello_await_over(struct cello *c, u64 now_ns)
 /* The group has a request more. */
 CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns)
 {
-	u64 away_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
+	u64 think_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
 
 	if (g->part.present) { /* one and then another */
 		g->single = 0;
 		return;
 	}
-	if (away_ns > CELLO_AWAIT_MAX_NS)
-		away_ns = CELLO_AWAIT_MAX_NS;
-	g->away_ns = (g->away_ns * 7 + away_ns) / 8;
+	if (think_ns > CELLO_AWAIT_MAX_NS)
+		think_ns = CELLO_AWAIT_MAX_NS;
+	g->think_ns = (g->think_ns * 7 + think_ns) / 8;
 	if (g->single < CELLO_AWAIT_SINGLE)
 		g->single++;
 	if (g->await_ns)
@@ -345,9 +345,9 @@ CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 	struct cello_class *k = &c->class[g->class_id];
 
 	g->left_ns = now_ns;
-	if (g->single < CELLO_AWAIT_SINGLE || g->away_ns * 2 > CELLO_AWAIT_MAX_NS)
+	if (g->single < CELLO_AWAIT_SINGLE || g->think_ns * 2 > CELLO_AWAIT_MAX_NS)
 		return;
-	g->await_ns = now_ns + g->away_ns * 2 + CELLO_AWAIT_MIN_NS;
+	g->await_ns = now_ns + g->think_ns * 2 + CELLO_AWAIT_MIN_NS;
 	if (!c->await_ns || g->await_ns < c->await_ns)
 		c->await_ns = g->await_ns;
 	if (c->flight.arm && g->class_id != CELLO_REALTIME &&

@@ -34,6 +34,7 @@
 #define QLINUX_CORE_FLIGHT_H
 
 #include "cello_ring.h"
+#include "disktime.h"
 
 enum {
 	FLIGHT_LEVELS = 11,
@@ -115,11 +116,6 @@ struct flight {
 	struct flight_alone alone[FLIGHT_WAYS][FLIGHT_LENGTHS];
 	struct flight_trial trial;
 };
-
-CORE_FN u32 flight_log2(u64 x)
-{
-	return x ? 63 - __builtin_clzll(x) : 0;
-}
 
 /* ---- whose the disk's time is ------------------------------------------ */
 
@@ -207,7 +203,7 @@ CORE_FN void flight_other(struct flight *f, u64 now_ns)
 
 CORE_FN struct flight_alone *flight_alone(struct flight *f, u32 way, u32 sectors)
 {
-	u32 at = flight_log2(sectors);
+	u32 at = disktime_log2(sectors);
 
 	return &f->alone[way][at < FLIGHT_LENGTHS ? at : FLIGHT_LENGTHS - 1];
 }

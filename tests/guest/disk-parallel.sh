@@ -4,7 +4,7 @@
 # description: disks that serve many requests at once are used as well as under mq-deadline, and shared; who asks for one thing after the other has its share, there and on an arm
 # cpus: 2
 # timeout: 1200
-# minutes: 3
+# minutes: 6
 # kernels-long: disk
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
@@ -99,6 +99,22 @@ for us in 5000 $(times '' 1000); do
 	modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=$((us * 1000)) hw_queue_depth=32 submit_queues=1 gb=16
 	used nullb0 "null_blk-$us-us"
 	rmmod null_blk
+done
+
+# Where the processor is what is short, which takes long to simulate.
+for _ in $(times '' once); do
+	modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=100000 hw_queue_depth=64 submit_queues=1 gb=16
+	declare -A served=()
+	for name in mq-deadline bfq cello; do
+		under nullb0 $name
+		reader nullb0 a one --iodepth=64 --randseed=1
+		sleep 2
+		served[$name]=$(rate nullb0 1)
+		quit
+	done
+	rmmod null_blk
+	echo "short of processor: cello ${served[cello]}, mq-deadline ${served[mq-deadline]}, bfq ${served[bfq]}"
+	check dear test $((served[cello] * 100)) -ge $((served[mq-deadline] * 90))
 done
 
 # The test disk, whose channels are chosen by place. What it took is what the simulations have.
