@@ -35,9 +35,11 @@ enum {
 
 /* A group is awaited after so many requests in a row of which each came when it had none. */
 #define CELLO_AWAIT_SINGLE 3
-#define CELLO_AWAIT_MIN_NS 1000000ULL /* 1 ms longer than it takes twice */
-#define CELLO_AWAIT_MAX_NS 4000000ULL /* 4 ms, half a seek and turn: twice the longest think time  \
-				       */
+/* So much longer than it takes twice. Half of what an arm would take to go and come back: programs
+ * are late now and then, and who is not awaited loses what was left of a round. */
+#define CELLO_AWAIT_MIN_NS 1000000ULL /* 1 ms */
+#define CELLO_AWAIT_ARM_NS 4000000ULL /* 4 ms */
+#define CELLO_AWAIT_MAX_NS 4000000ULL /* 4 ms, half a seek: twice a think time */
 
 #define CELLO_ROUND_MIN_NS     1000000ULL     /* 1 ms */
 #define CELLO_ROUND_MAX_NS     10000000000ULL /* 10 s */

@@ -4,11 +4,11 @@
  *
  * Who asks for one thing after the other has nothing at the disk when it is served, and would lose
  * its share to those that have. So a group is *awaited* that had one request at a time lately and
- * came back soon after each: until it comes, or twice its mean think time and 1 ms have gone, the
- * round goes on as if it had requests. On an arm that which was served last is waited for, if it
- * has something left of its share, also where another class or group could be served (Iyer and
- * Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. It is charged for that.
- * But no real-time request waits for it, and no interactive one if it is none.
+ * came back soon after each: until it comes, or twice its mean think time and 1 ms have gone (4 ms
+ * with an arm), the round goes on as if it had requests. On an arm that which was served last is
+ * waited for, if it has something left of its share, also where another class or group could be
+ * served (Iyer and Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. It is
+ * charged for that. But no real-time request waits for it, and no interactive one if it is none.
  *
  * A disk that serves many side by side and has room is not left empty for the sake of shares: who
  * has several requests waiting is served though it has used its share, if nobody waits who has not,
@@ -73,11 +73,15 @@ CORE_FN bool cello_less(const struct cello_part *p, const struct cello_part *oth
 	return p->used_ns * (s64)other->weight < other->used_ns * (s64)p->weight;
 }
 
-/* The disk serves many side by side, has fewer than it needs, and nobody who has something left of
- * its share waits. */
+/* The disk serves many side by side, has a lane free or a quarter less than it needs (one who was
+ * just served may ask for more before that), and nobody who has something left of its share waits.
+ */
 CORE_FN bool cello_spare(const struct cello *c)
 {
-	return !c->flight.arm && !c->queued && c->flight.number < flight_usual(&c->flight);
+	const struct flight *f = &c->flight;
+
+	return !f->arm && !c->queued &&
+	       (f->number < f->lanes || f->number < flight_usual(f) * 3 / 4);
 }
 
 /* The group has a request more waiting, or one less. */
@@ -347,7 +351,8 @@ CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 	g->left_ns = now_ns;
 	if (g->single < CELLO_AWAIT_SINGLE || g->think_ns * 2 > CELLO_AWAIT_MAX_NS)
 		return;
-	g->await_ns = now_ns + g->think_ns * 2 + CELLO_AWAIT_MIN_NS;
+	g->await_ns = now_ns + g->think_ns * 2 +
+		      (c->flight.arm ? CELLO_AWAIT_ARM_NS : CELLO_AWAIT_MIN_NS);
 	if (!c->await_ns || g->await_ns < c->await_ns)
 		c->await_ns = g->await_ns;
 	if (c->flight.arm && g->class_id != CELLO_REALTIME &&
