@@ -73,15 +73,14 @@ CORE_FN bool cello_less(const struct cello_part *p, const struct cello_part *oth
 	return p->used_ns * (s64)other->weight < other->used_ns * (s64)p->weight;
 }
 
-/* The disk serves many side by side, has a lane free or a quarter less than it needs (one who was
+/* The disk serves many side by side, has a lane free or half of what it needs (one who was
  * just served may ask for more before that), and nobody who has something left of its share waits.
  */
 CORE_FN bool cello_spare(const struct cello *c)
 {
 	const struct flight *f = &c->flight;
 
-	return !f->arm && !c->queued &&
-	       (f->number < f->lanes || f->number < flight_usual(f) * 3 / 4);
+	return !f->arm && !c->queued && (f->number < f->lanes || f->number < flight_usual(f) / 2);
 }
 
 /* The group has a request more waiting, or one less. */
