@@ -25,7 +25,7 @@
  *   P = 100 ms, interactive 1, throughput-intensive 4, soft real-time 0; requests of 10 ms:
  *   2 of the first class and 8 of the second to a round. Alone, either has the disk.
  *
- * The groups (cgroups) of a class share its part in the same way, in rounds of the class's own.
+ * What a class has is divided among its cgroups by H-SFQ (cello_group.h).
  *
  * Class-specific, the place in the scheduled queue:
  *
@@ -61,10 +61,8 @@ CORE_FN void cello_charge(struct cello_request *r, struct cello_class *k, u64 ns
 		ns = DISKTIME_MAX_NS;
 	more = (s64)ns - (s64)r->charged_ns;
 	r->charged_ns = ns;
-	r->group->part.used_ns += more;
-	/* A class without a share does not begin with a debt when it is given one. */
-	if (k->part.weight)
-		k->part.used_ns += more;
+	cello_serve(r->group, more);
+	cello_use(k, more);
 }
 
 /* The request goes from its group's pending queue to its place in the scheduled queue. */
@@ -79,6 +77,7 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	at = cello_place(c, r, now_ns);
 	cello_unlink(&r->link);
 	cello_wait(c, g, -1);
+	cello_taken(g);
 	if (c->flight.arm)
 		cello_charge(r, k, cello_growth(c, at, r));
 	cello_before(at, &r->link);
@@ -91,9 +90,6 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	r->round = c->rounds;
 	c->queued++;
 	cello_reached(c, at);
-	/* Its group's turn is over. */
-	cello_unlink(&g->link);
-	cello_before(&k->groups, &g->link);
 }
 
 /* Moves what may be moved. */
@@ -127,9 +123,11 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		c->class[i] = none;
 		c->class[i].part.weight = CELLO_WEIGHT_DEFAULT;
-		cello_ring(&c->class[i].groups);
+		c->class[i].missed = ~0ULL;
+		cello_group_init(c, &c->class[i].root, 0, i, CELLO_WEIGHT_DEFAULT);
 	}
 	cello_ring(&c->scheduled);
+	cello_ring(&c->awaited);
 	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
@@ -232,19 +230,6 @@ CORE_FN u64 cello_deadline(const struct cello *c, u64 own_ns, u64 now_ns)
 	return now_ns + (own_ns ? own_ns : c->deadline_ns);
 }
 
-/* A cgroup in a class; it has no requests. */
-CORE_FN void cello_group_init(struct cello_group *g, u32 class_id, u32 weight)
-{
-	struct cello_part part = {.weight = weight};
-
-	cello_ring(&g->link);
-	cello_ring(&g->pending);
-	g->part = part;
-	g->class_id = class_id;
-	g->waiting = g->single = 0;
-	g->rounds = g->left_ns = g->think_ns = g->await_ns = 0;
-}
-
 /* It will be no more; it has no requests. */
 CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 {
@@ -254,17 +239,6 @@ CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 	}
 	if (c->stays == g)
 		c->stays = 0;
-}
-
-/* Returns 0 or -CORE_ERANGE. */
-CORE_FN int cello_group_set_weight(struct cello *c, struct cello_group *g, u32 weight)
-{
-	if (!weight || weight > CELLO_WEIGHT_MAX)
-		return -CORE_ERANGE;
-	if (g->part.present || g->await_ns)
-		c->class[g->class_id].weights += weight - g->part.weight;
-	g->part.weight = weight;
-	return 0;
 }
 
 /* A request comes. Sector, sectors, way, deadline and group are set. */

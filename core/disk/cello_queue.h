@@ -5,7 +5,7 @@
 
 #include "disktime.h"
 #include "flight.h"
-#include "../port.h"
+#include "../tree/leftist.h"
 
 enum cello_class_id {
 	CELLO_INTERACTIVE = 0,
@@ -31,6 +31,8 @@ enum {
 	/* With a number that is learned, so many times as many as it serves side by side, or
 	 * CELLO_FLIGHT_LONG_NS. */
 	CELLO_FLIGHT_DEEP = 16,
+	/* Up to so many times as many also for those that have used their share. */
+	CELLO_FLIGHT_SPARE = 4,
 };
 
 /* A group is awaited after so many requests in a row of which each came when it had none. */
@@ -80,7 +82,7 @@ struct cello_request {
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
 
-/* What a class may use of a round, or a group of its class's. */
+/* What a class may use of a round, and what it or a group was served. */
 struct cello_part {
 	u32 weight;
 	u32 present;   /* its requests: pending, scheduled and at the disk */
@@ -90,29 +92,43 @@ struct cello_part {
 	u64 served;    /* requests */
 };
 
-/* The requests of a cgroup in a class. */
+/* Has a part of what its parent has: a group, or a group's own requests beside its children. */
+struct cello_child {
+	struct leftist at; /* among the parent's that have requests or are awaited; first */
+	struct cello_group *parent;
+	u32 weight;
+	u32 waiting; /* pending, of all below it */
+	u32 deep;    /* leaves below it with more than one of those */
+};
+
+/* The requests of a cgroup in a class, and those of the cgroups below it in that class. */
 struct cello_group {
-	struct cello_link link; /* among the groups of its class that have requests; first */
-	struct cello_link pending;
-	struct cello_part part;
+	struct cello_child child; /* of its parent; first */
+	struct cello_child own;   /* its own requests */
+	struct leftist *heap;     /* of its children */
+	struct sfq_clock clock;
+	u64 order;     /* of their arrivals */
+	u64 length_ns; /* of a round of the class's, what it may use; when last looked at */
+	u32 weights;   /* of those in the heap, */
+	u32 members;   /* and how many they are */
 	u32 class_id;
-	u32 waiting;  /* pending */
-	u64 rounds;   /* of its class's, when it last had requests */
-	u32 single;   /* requests in a row that came when it had none */
-	u64 left_ns;  /* its last request was served then */
-	u64 think_ns; /* how long it has none after that, on average */
-	u64 await_ns; /* until then it is awaited; 0: it is not */
+	struct cello_link awaited; /* among those that are */
+	struct cello_link pending;
+	struct cello_part part; /* of its own requests */
+	u32 single;             /* requests in a row that came when it had none */
+	u64 left_ns;            /* its last request was served then */
+	u64 think_ns;           /* how long it has none after that, on average */
+	u64 await_ns;           /* until then it is awaited; 0: it is not */
 };
 
 struct cello_class {
-	struct cello_link groups; /* that have requests or are awaited, in turn */
+	struct cello_group root; /* parent of the groups that have none; no requests of its own */
 	struct cello_part part;
 	u32 waiting; /* pending */
 	u32 deep;    /* groups with more than one of those */
 	u32 scheduled;
-	u32 weights; /* of those groups, */
-	u32 members; /* and how many they are */
-	u64 rounds;  /* among its groups */
+	u32 members; /* groups that have requests or are awaited */
+	u64 missed;  /* the last round in which one that was awaited did not come */
 	bool greedy; /* it used its share of the last round, and had requests */
 	u64 late;    /* real-time requests served after their deadline */
 	u64 broken;  /* of those, promised to be in time, and late by more than the error */
@@ -132,6 +148,7 @@ struct cello {
 	u64 round_ns;
 	u64 rounds;
 	u64 await_ns;              /* some group is awaited no longer than until then; 0: none is */
+	struct cello_link awaited; /* groups that are */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	bool kept;                 /* though others waited */
@@ -147,6 +164,11 @@ struct cello {
 CORE_FN struct cello_request *cello_at(struct cello_link *l)
 {
 	return (struct cello_request *)l;
+}
+
+CORE_FN struct cello_group *cello_awaited(struct cello_link *l)
+{
+	return (struct cello_group *)((char *)l - __builtin_offsetof(struct cello_group, awaited));
 }
 
 /* ---- what requests cost ------------------------------------------------ */

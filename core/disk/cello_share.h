@@ -17,21 +17,11 @@
 #ifndef QLINUX_CORE_CELLO_SHARE_H
 #define QLINUX_CORE_CELLO_SHARE_H
 
-#include "cello_queue.h"
+#include "cello_group.h"
 
 CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
 {
 	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
-}
-
-/* At least 1, or a group of little weight would never be served. */
-CORE_FN u64 cello_group_share(const struct cello *c, const struct cello_class *k,
-			      const struct cello_group *g)
-{
-	u64 all = k->part.weight ? cello_share(c, k) : c->round_ns;
-	u64 share = k->weights ? all * g->part.weight / k->weights : all;
-
-	return share ? share : 1;
 }
 
 CORE_FN bool cello_left(const struct cello_part *p, u64 share_ns)
@@ -65,6 +55,14 @@ CORE_FN void cello_forget(struct cello_part *p, u64 share_ns, u64 rounds)
 		p->used_ns = 0;
 }
 
+/* A round has ended without it, for it is late: what it had left is added to its next share. */
+CORE_FN void cello_lend(struct cello_part *p, u64 share_ns)
+{
+	p->used_ns -= share_ns;
+	if (p->used_ns < -(s64)share_ns)
+		p->used_ns = -(s64)share_ns;
+}
+
 /* Has it used a smaller part of its share than the other? Where there is no arm that takes those of
  * one place together, each has its part of what is at the disk at any time, not one after the
  * other. */
@@ -73,74 +71,33 @@ CORE_FN bool cello_less(const struct cello_part *p, const struct cello_part *oth
 	return p->used_ns * (s64)other->weight < other->used_ns * (s64)p->weight;
 }
 
-/* The disk serves many side by side, has a lane free or half of what it needs (one who was
- * just served may ask for more before that), and nobody who has something left of its share waits.
- */
+/* The disk serves many side by side, has a lane free or half of what it needs (one who was just
+ * served may ask for more before that), up to four times its lanes, and nobody who has something
+ * left of its share waits. */
 CORE_FN bool cello_spare(const struct cello *c)
 {
 	const struct flight *f = &c->flight;
+	u32 most = f->lanes * CELLO_FLIGHT_SPARE, half = flight_usual(f) / 2;
 
-	return !f->arm && !c->queued && (f->number < f->lanes || f->number < flight_usual(f) / 2);
+	return !f->arm && !c->queued &&
+	       (f->number < f->lanes || f->number < (half < most ? half : most));
 }
 
-/* The group has a request more waiting, or one less. */
-CORE_FN void cello_wait(struct cello *c, struct cello_group *g, int more)
+/* The group of the class whose request is next, or none: who has only requests that were scheduled
+ * already is waited for. */
+CORE_FN struct cello_group *cello_turn(const struct cello *c, struct cello_class *k)
 {
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_group *g;
 
-	k->deep -= g->waiting > 1;
-	g->waiting += more;
-	k->deep += g->waiting > 1;
-	k->waiting += more;
-	c->waiting += more;
-}
-
-/*
- * The group of the class whose request is next, or none. Each with requests has used its
- * share: then a round of the class's groups has ended. Who has only requests that were
- * scheduled already is waited for.
- */
-CORE_FN struct cello_group *cello_turn(struct cello *c, struct cello_class *k)
-{
-	u64 rounds = ~0ULL, sooner = ~0ULL, until;
-	struct cello_group *g, *first = 0;
-	struct cello_link *l;
-
-	for (l = k->groups.next; l != &k->groups; l = l->next) {
-		g = (struct cello_group *)l;
-		until = cello_rounds(&g->part, cello_group_share(c, k, g));
-		if (!until && g->waiting) {
-			if (c->flight.arm)
-				return g;
-			if (!first || cello_less(&g->part, &first->part))
-				first = g;
-		}
-		rounds = until < rounds ? until : rounds;
-		if (g->waiting > 1)
-			sooner = until < sooner ? until : sooner;
-	}
-	if (first)
-		return first;
-	if (!rounds && cello_spare(c))
-		rounds = sooner;
-	if (!rounds || rounds == ~0ULL)
-		return 0;
-	k->rounds += rounds;
-	for (l = k->groups.next; l != &k->groups; l = l->next) {
-		g = (struct cello_group *)l;
-		cello_renew(&g->part, cello_group_share(c, k, g), rounds);
-	}
-	for (l = k->groups.next; l != &k->groups; l = l->next) {
-		g = (struct cello_group *)l;
-		if (g->waiting && cello_left(&g->part, cello_group_share(c, k, g)))
-			return g;
-	}
-	return 0;
+	k->root.length_ns = k->part.weight ? cello_share(c, k) : c->round_ns;
+	g = cello_first(&k->root, CELLO_WAITS, false);
+	return !g && cello_spare(c) ? cello_first(&k->root, CELLO_DEEP, true) : g;
 }
 
 /* Every class with requests has used its share. */
 CORE_FN void cello_round(struct cello *c, u64 rounds)
 {
+	u64 over = c->rounds;
 	u32 i;
 
 	c->rounds += rounds;
@@ -153,6 +110,8 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 		k->greedy = k->part.present && !cello_left(&k->part, share);
 		if (share && k->members)
 			cello_renew(&k->part, share, rounds);
+		else if (share && rounds == 1 && k->missed == over)
+			cello_lend(&k->part, share);
 		else if (share)
 			cello_forget(&k->part, share, rounds);
 	}
@@ -248,42 +207,30 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 
 /* ---- who is awaited ---------------------------------------------------- */
 
-/* The group has requests, or is awaited. */
-CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
+/* A class has used so much more of its share, or less. */
+CORE_FN void cello_use(struct cello_class *k, s64 more_ns)
 {
-	struct cello_class *k = &c->class[g->class_id];
-
-	k->members++;
-	k->weights += g->part.weight;
-	cello_before(&k->groups, &g->link);
-	cello_forget(&g->part, cello_group_share(c, k, g), k->rounds - g->rounds);
+	/* One without a share does not begin with a debt when it is given one. */
+	if (k->part.weight)
+		k->part.used_ns += more_ns;
 }
 
-CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
+/* Has the group's class something left of its share, and is the group not too far ahead? */
+CORE_FN bool cello_entitled(const struct cello *c, struct cello_group *g)
 {
-	struct cello_class *k = &c->class[g->class_id];
+	const struct cello_class *k = &c->class[g->class_id];
 
-	k->members--;
-	k->weights -= g->part.weight;
-	cello_unlink(&g->link);
-	g->rounds = k->rounds;
-}
-
-/* The disk was its for so long. */
-CORE_FN void cello_use(struct cello_part *p, u64 ns)
-{
-	p->served_ns += ns;
-	/* A class without a share does not begin with a debt when it is given one. */
-	if (p->weight)
-		p->used_ns += ns;
+	return (!k->part.weight || cello_left(&k->part, cello_share(c, k))) && cello_all_near(g);
 }
 
 /* It is awaited no longer; what the disk idled for it meanwhile is charged to it. */
 CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns)
 {
 	u64 kept_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
+	struct cello_class *k = &c->class[g->class_id];
 
 	g->await_ns = 0;
+	cello_unlink(&g->awaited);
 	if (c->keeps != g)
 		return;
 	c->keeps = 0;
@@ -291,32 +238,31 @@ CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns
 	if (!c->kept)
 		return;
 	c->kept = false;
-	cello_use(&g->part, kept_ns);
-	cello_use(&c->class[g->class_id].part, kept_ns);
+	g->part.served_ns += kept_ns;
+	k->part.served_ns += kept_ns;
+	cello_serve(g, kept_ns);
+	cello_use(k, kept_ns);
 }
 
 /* Those that have not come in time are awaited no longer, and not again before they have come once
  * by themselves. */
 CORE_FN void cello_await_over(struct cello *c, u64 now_ns)
 {
+	struct cello_link *l = c->awaited.next;
 	u64 first = ~0ULL;
-	u32 i;
 
-	for (i = 0; i < CELLO_CLASSES; i++) {
-		struct cello_link *l = c->class[i].groups.next;
+	while (l != &c->awaited) {
+		struct cello_group *g = cello_awaited(l);
 
-		while (l != &c->class[i].groups) {
-			struct cello_group *g = (struct cello_group *)l;
-
-			l = l->next;
-			if (g->await_ns && g->await_ns <= now_ns) {
-				cello_await_ends(c, g, now_ns);
-				c->stays = 0;
-				g->single = CELLO_AWAIT_SINGLE - 1;
-				cello_goes(c, g);
-			} else if (g->await_ns && g->await_ns < first) {
-				first = g->await_ns;
-			}
+		l = l->next;
+		if (g->await_ns <= now_ns) {
+			cello_await_ends(c, g, now_ns);
+			c->stays = 0;
+			c->class[g->class_id].missed = c->rounds;
+			g->single = CELLO_AWAIT_SINGLE - 1;
+			cello_goes(c, g);
+		} else if (g->await_ns < first) {
+			first = g->await_ns;
 		}
 	}
 	c->await_ns = first == ~0ULL ? 0 : first;
@@ -345,18 +291,15 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 /* The group's last request was served. */
 CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 {
-	struct cello_class *k = &c->class[g->class_id];
-
 	g->left_ns = now_ns;
 	if (g->single < CELLO_AWAIT_SINGLE || g->think_ns * 2 > CELLO_AWAIT_MAX_NS)
 		return;
 	g->await_ns = now_ns + g->think_ns * 2 +
 		      (c->flight.arm ? CELLO_AWAIT_ARM_NS : CELLO_AWAIT_MIN_NS);
+	cello_before(&c->awaited, &g->awaited);
 	if (!c->await_ns || g->await_ns < c->await_ns)
 		c->await_ns = g->await_ns;
-	if (c->flight.arm && g->class_id != CELLO_REALTIME &&
-	    cello_left(&g->part, cello_group_share(c, k, g)) &&
-	    (!k->part.weight || cello_left(&k->part, cello_share(c, k))))
+	if (c->flight.arm && g->class_id != CELLO_REALTIME && cello_entitled(c, g))
 		c->keeps = g;
 }
 
@@ -379,16 +322,13 @@ CORE_FN struct cello_group *cello_stayed(struct cello *c)
 	const struct cello_class *k;
 
 	c->stays = 0;
-	if (!g || !g->waiting || !cello_may_stay(c, g))
+	if (!g || !g->own.waiting || !cello_may_stay(c, g))
 		return 0;
 	k = &c->class[g->class_id];
 	if (k->scheduled >= cello_scheduled_most(c, g->class_id) ||
 	    c->queued >= CELLO_SCHEDULED_MAX)
 		return 0;
-	return cello_left(&g->part, cello_group_share(c, k, g)) &&
-			       (!k->part.weight || cello_left(&k->part, cello_share(c, k)))
-		       ? g
-		       : 0;
+	return cello_entitled(c, g) ? g : 0;
 }
 
 #endif

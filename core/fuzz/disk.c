@@ -11,7 +11,7 @@
 #include "../disk/cello_room.h"
 #include "input.h"
 
-enum { GROUPS = 7, REQUESTS = 300, TAGS = 40 };
+enum { GROUPS = 15, REQUESTS = 300, TAGS = 40 };
 
 /* Where a request is. */
 enum { AWAY, QUEUED, FLYING };
@@ -75,7 +75,7 @@ static void next(void)
 	/* It may be idle while somebody is awaited. */
 	CHECK(r || !idle || !wait ||
 	      (cello_wake_ns(&c) > now_ns &&
-	       cello_wake_ns(&c) <= now_ns + CELLO_AWAIT_MAX_NS + CELLO_AWAIT_MIN_NS));
+	       cello_wake_ns(&c) <= now_ns + CELLO_AWAIT_MAX_NS + CELLO_AWAIT_ARM_NS));
 	if (!r)
 		return;
 	CHECK(state[r - request] == QUEUED);
@@ -131,7 +131,7 @@ static void set(void)
 	err = cello_set_round(&c, ns);
 	CHECK(!err == (ns >= CELLO_ROUND_MIN_NS && ns <= CELLO_ROUND_MAX_NS));
 	n = word();
-	err = cello_group_set_weight(&c, g, n);
+	err = cello_group_set_weight(g, n);
 	CHECK(!err == (n && n <= CELLO_WEIGHT_MAX));
 	n = byte();
 	err = cello_set_in_flight(&c, n);
@@ -223,12 +223,52 @@ static void check_counts(void)
 	}
 	CHECK(waiting == c.waiting);
 	for (i = 0; i < GROUPS; i++)
-		deep[group[i].class_id] += group[i].waiting > 1;
+		deep[group[i].class_id] += group[i].own.waiting > 1;
 	for (i = 0; i < CELLO_CLASSES; i++)
 		CHECK(deep[i] == c.class[i].deep);
 	for (i = 0; i < GROUPS; i++)
-		CHECK(!group[i].waiting == cello_empty(&group[i].pending) &&
-		      (group[i].part.present || group[i].await_ns) != cello_empty(&group[i].link));
+		CHECK(!group[i].own.waiting == cello_empty(&group[i].pending) &&
+		      !group[i].await_ns == cello_empty(&group[i].awaited));
+}
+
+/* The children in the heap, which is one. */
+static u32 check_heap(const struct leftist *n, const struct leftist *up, u32 *weights)
+{
+	const struct cello_child *child = (const struct cello_child *)n;
+	u32 members;
+
+	if (!n)
+		return 0;
+	CHECK(n->up == up && (!up || !leftist_first(n, up)));
+	CHECK(leftist_rank(n->left) >= leftist_rank(n->right));
+	CHECK(n->rank == leftist_rank(n->right) + 1);
+	CHECK(!!child->waiting == !!(n->marks & CELLO_WAITS));
+	CHECK(!!child->deep == !!(n->marks & CELLO_DEEP));
+	*weights += child->weight;
+	members = check_heap(n->left, n, weights);
+	return members + 1 + check_heap(n->right, n, weights);
+}
+
+/* A group is in its parent's heap as long as anybody below it has requests or is awaited. */
+static void check_tree(void)
+{
+	u32 waiting[GROUPS] = {}, active[GROUPS] = {}, i, j, weights, members;
+	struct cello_group *g;
+
+	for (i = GROUPS; i-- > 0;) {
+		g = &group[i];
+		weights = 0;
+		members = check_heap(g->heap, 0, &weights);
+		CHECK(members == g->members && weights == g->weights);
+		active[i] += cello_active(g);
+		waiting[i] += g->own.waiting;
+		CHECK(active[i] == g->members && waiting[i] == g->child.waiting);
+		for (j = 0; j < i; j++)
+			if (&group[j] == g->child.parent) {
+				active[j] += active[i] > 0;
+				waiting[j] += waiting[i];
+			}
+	}
 }
 
 static void begin(void)
@@ -238,7 +278,8 @@ static void begin(void)
 	now_ns = 1;
 	cello_init(&c, 1ULL << 30, byte() & 1);
 	for (i = 0; i < GROUPS; i++)
-		cello_group_init(&group[i], i % CELLO_CLASSES, 1 + i * 100);
+		cello_group_init(&c, &group[i], i < 6 ? 0 : &group[i - (i < 9 ? 3 : 6)],
+				 i % CELLO_CLASSES, 1 + i * 100);
 	memset(state, 0, sizeof(state));
 	memset(&room, 0, sizeof(room));
 	tags = 0;
@@ -273,6 +314,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			hint();
 		check_queue();
 		check_counts();
+		check_tree();
 	}
 	/* All can be served. */
 	for (i = 0; i < 3 * REQUESTS && (c.flight.number || c.queued || c.waiting); i++) {

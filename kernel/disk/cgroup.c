@@ -79,17 +79,35 @@ static struct blkg_policy_data *member_alloc(struct gendisk *gendisk, struct blk
 
 static void member_init(struct blkg_policy_data *pd)
 {
-	struct disk_cgroup *c = (struct disk_cgroup *)pd;
+	struct disk_cgroup *c = (struct disk_cgroup *)pd, *parent;
 	struct blkcg *blkcg = pd->blkg->blkcg;
 	struct said *said = said_of(&blkcg->css);
 	u32 i;
 
+	/* The root cgroup's requests are a child beside the cgroups below it. */
+	parent = pd->blkg->parent && pd->blkg->parent->parent ? cgroup_of(pd->blkg->parent) : NULL;
 	c->disk = disk_of(pd->blkg->q);
 	c->id = cgroup_id(blkcg->css.cgroup);
-	for (i = 0; i < CELLO_CLASSES; i++)
-		cello_group_init(&c->group[i], i, said ? said->weight : CELLO_WEIGHT_DEFAULT);
 	spin_lock(&c->disk->lock);
+	for (i = 0; i < CELLO_CLASSES; i++)
+		cello_group_init(&c->disk->cello, &c->group[i], parent ? &parent->group[i] : NULL,
+				 i, said ? READ_ONCE(said->weight) : CELLO_WEIGHT_DEFAULT);
 	list_add_tail(&c->at, &c->disk->cgroups);
+	spin_unlock(&c->disk->lock);
+}
+
+/* The weight may have been written since: from now on that finds it. */
+static void member_online(struct blkg_policy_data *pd)
+{
+	struct disk_cgroup *c = (struct disk_cgroup *)pd;
+	struct said *said = said_of(&pd->blkg->blkcg->css);
+	u32 i;
+
+	if (!said)
+		return;
+	spin_lock(&c->disk->lock);
+	for (i = 0; i < CELLO_CLASSES; i++)
+		cello_group_set_weight(&c->group[i], said->weight);
 	spin_unlock(&c->disk->lock);
 }
 
@@ -132,7 +150,8 @@ static void member_stat(struct blkg_policy_data *pd, struct seq_file *s)
 
 /* ---- io.cello.class, io.cello.weight ----------------------------------- */
 
-/* A class is a claim to the machine's disk: delegation of a cgroup does not delegate it. */
+/* A class is a claim to the machine's disk: delegation of a cgroup does not delegate it. A weight
+ * is none: it changes what its siblings have of their parent's. */
 static bool may_write(struct kernfs_open_file *of)
 {
 	return file_ns_capable(of->file, &init_user_ns, CAP_SYS_ADMIN);
@@ -190,7 +209,7 @@ static void set_weight(struct blkcg *blkcg, u32 weight)
 			continue;
 		spin_lock(&c->disk->lock);
 		for (i = 0; i < CELLO_CLASSES; i++)
-			cello_group_set_weight(&c->disk->cello, &c->group[i], weight);
+			cello_group_set_weight(&c->group[i], weight);
 		spin_unlock(&c->disk->lock);
 	}
 	spin_unlock_irq(&blkcg->lock);
@@ -200,8 +219,6 @@ static ssize_t weight_write(struct kernfs_open_file *of, char *text, size_t size
 {
 	u32 weight = CELLO_WEIGHT_DEFAULT;
 
-	if (!may_write(of))
-		return -EPERM;
 	text = strim(text);
 	if (strcmp(text, "default") && kstrtou32(text, 10, &weight))
 		return -EINVAL;
@@ -233,6 +250,7 @@ static struct blkcg_policy policy = {
 	.cpd_free_fn = said_free,
 	.pd_alloc_fn = member_alloc,
 	.pd_init_fn = member_init,
+	.pd_online_fn = member_online,
 	.pd_free_fn = member_free,
 	.pd_stat_fn = member_stat,
 };
@@ -254,5 +272,16 @@ int cgroups_begin(struct disk *d)
 
 void cgroups_end(struct disk *d)
 {
+	struct disk_cgroup *c;
+	u32 i;
+
+	/* Nobody is awaited any more, whichever of a group and its parent is freed first. */
+	spin_lock_irq(&d->lock);
+	list_for_each_entry(c, &d->cgroups, at)
+	{
+		for (i = 0; i < CELLO_CLASSES; i++)
+			cello_group_end(&d->cello, &c->group[i], ktime_get_ns());
+	}
+	spin_unlock_irq(&d->lock);
 	blkcg_deactivate_policy(d->q->disk, &policy);
 }

@@ -171,54 +171,107 @@ const struct elv_fs_entry disk_attributes[] = {
 	{},
 };
 
-/* ---- debugfs: the queues ----------------------------------------------- */
+/* ---- debugfs: the queues ------------------------------------------------
+ * What is shown is copied under the lock and printed without it. */
 
-/* The scheduled queue from its head: class, sector, sectors, r or w, estimate, time left. */
-static int scheduled_show(void *queue, struct seq_file *s)
+/* A scheduled request. */
+struct line {
+	u64 sector, estimate_ns;
+	s64 left_ns; /* real-time: until its deadline */
+	u32 class_id, sectors;
+	bool writes;
+};
+
+static u32 copy_scheduled(struct disk *d, struct line *to)
 {
-	struct disk *d = disk_of(queue);
-	struct cello_link *l;
 	u64 now_ns = ktime_get_ns();
+	struct cello_link *l;
+	u32 n = 0;
 
 	spin_lock_irq(&d->lock);
 	for (l = d->cello.scheduled.next; l != &d->cello.scheduled; l = l->next) {
 		const struct cello_request *r = cello_at(l);
-		u32 class_id = r->group->class_id;
 
-		seq_printf(s, "%s %llu %u %c %llu ", class_names[class_id], r->sector, r->sectors,
-			   r->way ? 'w' : 'r', r->estimate_ns / NSEC_PER_USEC);
-		if (class_id == CELLO_REALTIME)
-			seq_printf(s, "%lld\n",
-				   (s64)(r->deadline_ns - now_ns) / (s64)NSEC_PER_MSEC);
+		to[n++] = (struct line){r->sector,          r->estimate_ns, r->deadline_ns - now_ns,
+					r->group->class_id, r->sectors,     r->way};
+	}
+	spin_unlock_irq(&d->lock);
+	return n;
+}
+
+/* The scheduled queue from its head: class, sector, sectors, r or w, estimate, time left. */
+static int scheduled_show(void *queue, struct seq_file *s)
+{
+	struct line *line = kvcalloc(CELLO_SCHEDULED_MAX, sizeof(*line), GFP_KERNEL);
+	u32 i, n;
+
+	if (!line)
+		return -ENOMEM;
+	n = copy_scheduled(disk_of(queue), line);
+	for (i = 0; i < n; i++) {
+		seq_printf(s, "%s %llu %u %c %llu ", class_names[line[i].class_id], line[i].sector,
+			   line[i].sectors, line[i].writes ? 'w' : 'r',
+			   line[i].estimate_ns / NSEC_PER_USEC);
+		if (line[i].class_id == CELLO_REALTIME)
+			seq_printf(s, "%lld\n", line[i].left_ns / (s64)NSEC_PER_MSEC);
 		else
 			seq_puts(s, "-\n");
 	}
-	spin_unlock_irq(&d->lock);
+	kvfree(line);
 	return 0;
 }
 
-static void each_group(struct disk *d, struct seq_file *s,
-		       void (*print)(struct seq_file *s, const struct cello_group *g))
+/* A group that has or had requests. */
+struct counts {
+	u64 cgroup, served, served_ns;
+	u32 class_id, weight, waiting;
+};
+
+/* Of so many at most. */
+static u32 copy_counts(struct disk *d, struct counts *to, u32 most)
 {
 	struct disk_cgroup *c;
-	u32 i;
+	u32 i, n = 0;
 
 	spin_lock_irq(&d->lock);
 	list_for_each_entry(c, &d->cgroups, at)
 	{
-		for (i = 0; i < CELLO_CLASSES; i++) {
+		for (i = 0; i < CELLO_CLASSES && n < most; i++) {
 			const struct cello_group *g = &c->group[i];
 
-			if (!g->part.present && !g->part.served)
-				continue;
-			seq_printf(s, "%llu %s %u ", c->id, class_names[i], g->part.weight);
-			print(s, g);
+			if (g->part.present || g->part.served)
+				to[n++] = (struct counts){c->id, g->part.served,  g->part.served_ns,
+							  i,     g->child.weight, g->own.waiting};
 		}
 	}
 	spin_unlock_irq(&d->lock);
+	return n;
 }
 
-static void print_waiting(struct seq_file *s, const struct cello_group *g)
+static int each_group(struct disk *d, struct seq_file *s,
+		      void (*print)(struct seq_file *s, const struct counts *g))
+{
+	struct counts *counts;
+	u32 i, n;
+
+	spin_lock_irq(&d->lock);
+	n = list_count_nodes(&d->cgroups) * CELLO_CLASSES;
+	spin_unlock_irq(&d->lock);
+	counts = kvcalloc(n + 1, sizeof(*counts), GFP_KERNEL);
+	if (!counts)
+		return -ENOMEM;
+	n = copy_counts(d, counts, n);
+	for (i = 0; i < n; i++) {
+		const struct counts *g = &counts[i];
+
+		seq_printf(s, "%llu %s %u ", g->cgroup, class_names[g->class_id], g->weight);
+		print(s, g);
+	}
+	kvfree(counts);
+	return 0;
+}
+
+static void print_waiting(struct seq_file *s, const struct counts *g)
 {
 	seq_printf(s, "%u\n", g->waiting);
 }
@@ -226,36 +279,40 @@ static void print_waiting(struct seq_file *s, const struct cello_group *g)
 /* Cgroup, class, weight, pending requests. */
 static int pending_show(void *queue, struct seq_file *s)
 {
-	each_group(disk_of(queue), s, print_waiting);
-	return 0;
+	return each_group(disk_of(queue), s, print_waiting);
 }
 
-static void print_served(struct seq_file *s, const struct cello_group *g)
+static void print_served(struct seq_file *s, const struct counts *g)
 {
-	seq_printf(s, "%llu %llu\n", g->part.served, g->part.served_ns / NSEC_PER_USEC);
+	seq_printf(s, "%llu %llu\n", g->served, g->served_ns / NSEC_PER_USEC);
 }
 
 /* Cgroup, class, weight, requests served, disk time in microseconds. */
 static int groups_show(void *queue, struct seq_file *s)
 {
-	each_group(disk_of(queue), s, print_served);
-	return 0;
+	return each_group(disk_of(queue), s, print_served);
 }
 
 /* The latest real-time requests: arrival, sector, sectors, deadline, end, promised, error. */
 static int realtime_show(void *queue, struct seq_file *s)
 {
+	struct ended *ended = kvcalloc(REALTIME_KEPT, sizeof(*ended), GFP_KERNEL);
 	struct disk *d = disk_of(queue);
-	u64 i;
+	u64 i, ends;
 
+	if (!ended)
+		return -ENOMEM;
 	spin_lock_irq(&d->lock);
-	for (i = d->ends > REALTIME_KEPT ? d->ends - REALTIME_KEPT : 0; i < d->ends; i++) {
-		const struct ended *e = &d->ended[i % REALTIME_KEPT];
+	memcpy(ended, d->ended, REALTIME_KEPT * sizeof(*ended));
+	ends = d->ends;
+	spin_unlock_irq(&d->lock);
+	for (i = ends > REALTIME_KEPT ? ends - REALTIME_KEPT : 0; i < ends; i++) {
+		const struct ended *e = &ended[i % REALTIME_KEPT];
 
 		seq_printf(s, "%llu %llu %u %llu %llu %u %llu\n", e->arrived_ns, e->sector,
 			   e->sectors, e->deadline_ns, e->end_ns, e->promised, e->error_ns);
 	}
-	spin_unlock_irq(&d->lock);
+	kvfree(ended);
 	return 0;
 }
 

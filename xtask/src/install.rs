@@ -84,7 +84,7 @@ impl Installer {
     /// What DKMS builds the disk scheduler from, for each kernel that is installed.
     fn module_sources(&self) -> Result<()> {
         let to = format!("src/qlinux-cello-{VERSION}");
-        for folder in ["kernel/disk", "core", "core/disk"] {
+        for folder in ["kernel/disk", "core", "core/disk", "core/tree"] {
             let inside = root().join(folder);
             for file in files(folder) {
                 let name = file_name(&file);

@@ -185,7 +185,7 @@ const POLICIES: [(&str, &[&str]); 4] = [
     ("tree", &["tree"]),
     ("cpu", &["cpu", "tree"]),
     ("link", &["link", "tree"]),
-    ("disk", &["disk"]),
+    ("disk", &["disk", "tree"]),
 ];
 
 fn layering(sources: &[Source]) -> Vec<String> {

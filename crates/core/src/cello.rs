@@ -85,7 +85,7 @@ mod c {
         pub fn qcore_cello_init(p: *mut u64, sectors: u64, turning: bool);
         pub fn qcore_cello_weights(p: *mut u64, weights: *const u32) -> i32;
         pub fn qcore_cello_round(p: *mut u64, round_ns: u64) -> i32;
-        pub fn qcore_cello_group(p: *mut u64, class: u32, weight: u32) -> i32;
+        pub fn qcore_cello_group(p: *mut u64, class: u32, parent: i32, weight: u32) -> i32;
         pub fn qcore_cello_group_weight(p: *mut u64, group: u32, weight: u32) -> i32;
         pub fn qcore_cello_add(
             p: *mut u64,
@@ -223,8 +223,19 @@ impl Cello {
 
     /// A new group of the class, of weight 1…10000.
     pub fn group(&mut self, class: Class, weight: u32) -> Result<GroupId> {
-        // SAFETY: the pool is C's.
-        let number = unsafe { c::qcore_cello_group(self.at(), class as u32, weight) };
+        self.new_group(class, None, weight)
+    }
+
+    /// The same below another group of the class, with whose children it shares what that has.
+    pub fn group_in(&mut self, class: Class, parent: GroupId, weight: u32) -> Result<GroupId> {
+        assert!(parent.0 < self.groups, "a group of another disk");
+        self.new_group(class, Some(parent), weight)
+    }
+
+    fn new_group(&mut self, class: Class, parent: Option<GroupId>, weight: u32) -> Result<GroupId> {
+        let parent = parent.map_or(-1, |parent| parent.0 as i32);
+        // SAFETY: the pool is C's, and the parent exists.
+        let number = unsafe { c::qcore_cello_group(self.at(), class as u32, parent, weight) };
         let number = u32::try_from(number).map_err(|_| Error::Weight(weight))?;
         self.groups = number + 1;
         Ok(GroupId(number))

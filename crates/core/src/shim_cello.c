@@ -6,7 +6,7 @@
 #include "disk/cello_hint.h"
 #include "disk/cello_room.h"
 
-enum { GROUPS = 64, REQUESTS = 4096, NONE = -1 };
+enum { GROUPS = 256, REQUESTS = 4096, NONE = -1 };
 
 struct pool {
 	struct cello cello;
@@ -68,21 +68,24 @@ int qcore_cello_round(struct pool *p, u64 round_ns)
 	return cello_set_round(&p->cello, round_ns);
 }
 
-int qcore_cello_group(struct pool *p, u32 class_id, u32 weight)
+/* Below another one of the class, or below none: NONE. */
+int qcore_cello_group(struct pool *p, u32 class_id, int parent, u32 weight)
 {
+	struct cello_group *g = &p->group[p->groups];
+
 	if (p->groups == GROUPS)
 		return -CORE_ENOSPC;
 	if (class_id >= CELLO_CLASSES)
 		return -CORE_EINVAL;
-	cello_group_init(&p->group[p->groups], class_id, 1);
-	if (cello_group_set_weight(&p->cello, &p->group[p->groups], weight))
+	cello_group_init(&p->cello, g, parent == NONE ? NULL : &p->group[parent], class_id, 1);
+	if (cello_group_set_weight(g, weight))
 		return -CORE_ERANGE;
 	return p->groups++;
 }
 
 int qcore_cello_group_weight(struct pool *p, u32 group, u32 weight)
 {
-	return cello_group_set_weight(&p->cello, &p->group[group], weight);
+	return cello_group_set_weight(&p->group[group], weight);
 }
 
 int qcore_cello_add(struct pool *p, u32 group, u64 sector, u32 sectors, u32 way, u64 deadline_ns,

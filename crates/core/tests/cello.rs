@@ -139,15 +139,19 @@ proptest! {
             }
             prop_assert!(flying.len() <= in_flight as usize);
         }
-        while let Some(id) = cello.next(now_ns).or_else(|| {
+        while !queued.is_empty() {
+            if let Some(id) = cello.next(now_ns) {
+                prop_assert!(queued.remove(&id));
+                flying.push(id);
+                continue;
+            }
+            if flying.is_empty() {
+                let wakes_ns = cello.wake_ns().filter(|ns| *ns > now_ns);
+                prop_assert!(wakes_ns.is_some(), "requests wait for ever");
+                now_ns = wakes_ns.unwrap();
+            }
             flying.drain(..).for_each(|id| cello.done(id, now_ns));
-            now_ns = cello.wake_ns().unwrap_or(now_ns);
-            cello.next(now_ns)
-        }) {
-            prop_assert!(queued.remove(&id));
-            flying.push(id);
         }
-        prop_assert!(queued.is_empty());
     }
 
     /// Real-time requests leave the scheduled queue in deadline order; of equal deadlines the

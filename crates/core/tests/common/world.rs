@@ -103,6 +103,10 @@ impl World {
 
     pub fn client(&mut self, class: Class, weight: u32, concurrency: usize, sectors: u32) -> usize {
         let group = self.cello.group(class, weight).unwrap();
+        self.client_of(group, concurrency, sectors)
+    }
+
+    pub fn client_of(&mut self, group: GroupId, concurrency: usize, sectors: u32) -> usize {
         self.clients.push(Client {
             group,
             concurrency,
