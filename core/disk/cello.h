@@ -251,7 +251,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	r->service_ns = r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
 	r->scheduled = r->early = r->promised = false;
 	cello_await_came(c, g, now_ns);
-	g->part.present++;
+	g->present++;
 	k->part.present++;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
@@ -263,7 +263,7 @@ CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
 	struct cello_class *k = &c->class[g->class_id];
 
 	k->part.present--;
-	if (!--g->part.present && !g->await_ns)
+	if (!--g->present && !g->await_ns)
 		cello_goes(c, g);
 }
 
@@ -296,7 +296,8 @@ CORE_FN bool cello_may_have(const struct cello *c)
 		return true;
 	if (c->flight_max_ns)
 		return c->flight_ns < c->flight_max_ns;
-	return !f->learns || f->number < f->lanes * CELLO_FLIGHT_DEEP ||
+	/* More than it serves side by side are of use where its lanes are chosen by place. */
+	return !f->learns || (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP) ||
 	       c->flight_ns < CELLO_FLIGHT_LONG_NS;
 }
 
@@ -364,15 +365,15 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 	cello_charge(r, k, took_ns);
 	k->part.served_ns += took_ns;
 	k->part.served++;
-	r->group->part.served_ns += took_ns;
-	r->group->part.served++;
+	r->group->served_ns += took_ns;
+	r->group->served++;
 	if (r->group->class_id == CELLO_REALTIME && now_ns > r->deadline_ns) {
 		k->late++;
 		k->broken += r->promised && now_ns - r->deadline_ns > r->error_ns;
 	}
 	cello_landed(c, r);
 	c->begun_ns = now_ns;
-	if (r->group->part.present == 1)
+	if (r->group->present == 1)
 		cello_await(c, r->group, now_ns);
 	cello_leave(c, r);
 }

@@ -55,11 +55,6 @@ CORE_FN struct cello_child *cello_above(struct cello_child *n)
 	return n->parent->child.parent ? &n->parent->child : 0;
 }
 
-CORE_FN bool cello_active(const struct cello_group *g)
-{
-	return g->part.present || g->await_ns;
-}
-
 /* The group has requests, or is awaited: so have those above it. */
 CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
 {

@@ -82,7 +82,7 @@ struct cello_request {
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
 
-/* What a class may use of a round, and what it or a group was served. */
+/* What a class may use of a round, and what it was served. */
 struct cello_part {
 	u32 weight;
 	u32 present;   /* its requests: pending, scheduled and at the disk */
@@ -114,11 +114,13 @@ struct cello_group {
 	u32 class_id;
 	struct cello_link awaited; /* among those that are */
 	struct cello_link pending;
-	struct cello_part part; /* of its own requests */
-	u32 single;             /* requests in a row that came when it had none */
-	u64 left_ns;            /* its last request was served then */
-	u64 think_ns;           /* how long it has none after that, on average */
-	u64 await_ns;           /* until then it is awaited; 0: it is not */
+	u32 present;   /* its own requests: pending, scheduled and at the disk */
+	u32 single;    /* of those, in a row, that came when it had none */
+	u64 served_ns; /* measured, since the beginning */
+	u64 served;    /* requests */
+	u64 left_ns;   /* its last request was served then */
+	u64 think_ns;  /* how long it has none after that, on average */
+	u64 await_ns;  /* until then it is awaited; 0: it is not */
 };
 
 struct cello_class {

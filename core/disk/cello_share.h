@@ -56,7 +56,7 @@ CORE_FN void cello_forget(struct cello_part *p, u64 share_ns, u64 rounds)
 }
 
 /* A round has ended without it, for it is late: what it had left is added to its next share. */
-CORE_FN void cello_lend(struct cello_part *p, u64 share_ns)
+CORE_FN void cello_carry(struct cello_part *p, u64 share_ns)
 {
 	p->used_ns -= share_ns;
 	if (p->used_ns < -(s64)share_ns)
@@ -111,7 +111,7 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 		if (share && k->members)
 			cello_renew(&k->part, share, rounds);
 		else if (share && rounds == 1 && k->missed == over)
-			cello_lend(&k->part, share);
+			cello_carry(&k->part, share);
 		else if (share)
 			cello_forget(&k->part, share, rounds);
 	}
@@ -238,7 +238,7 @@ CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns
 	if (!c->kept)
 		return;
 	c->kept = false;
-	g->part.served_ns += kept_ns;
+	g->served_ns += kept_ns;
 	k->part.served_ns += kept_ns;
 	cello_serve(g, kept_ns);
 	cello_use(k, kept_ns);
@@ -273,7 +273,7 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 {
 	u64 think_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
 
-	if (g->part.present) { /* one and then another */
+	if (g->present) { /* one and then another */
 		g->single = 0;
 		return;
 	}

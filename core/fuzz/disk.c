@@ -260,7 +260,7 @@ static void check_tree(void)
 		weights = 0;
 		members = check_heap(g->heap, 0, &weights);
 		CHECK(members == g->members && weights == g->weights);
-		active[i] += cello_active(g);
+		active[i] += g->present || g->await_ns;
 		waiting[i] += g->own.waiting;
 		CHECK(active[i] == g->members && waiting[i] == g->child.waiting);
 		for (j = 0; j < i; j++)

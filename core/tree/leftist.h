@@ -107,7 +107,7 @@ CORE_FN void leftist_remove(struct leftist **heap, struct leftist *n)
 }
 
 /* Of those with this mark, the first behind this one, or of all if that is none. It looks at those
- * that come before it, and at no more than twice as many again. */
+ * that come before it and at some more that have no mark, at all of them if none has it. */
 CORE_FN struct leftist *leftist_next(struct leftist *heap, const struct leftist *behind, u32 mark)
 {
 	struct leftist *n = heap, *best = 0, *from;

@@ -137,8 +137,8 @@ static void member_stat(struct blkg_policy_data *pd, struct seq_file *s)
 
 	spin_lock_irqsave(&c->disk->lock, irq);
 	for (i = 0; i < CELLO_CLASSES; i++) {
-		ns[i] = c->group[i].part.served_ns;
-		served += c->group[i].part.served;
+		ns[i] = c->group[i].served_ns;
+		served += c->group[i].served;
 	}
 	spin_unlock_irqrestore(&c->disk->lock, irq);
 	if (!served)

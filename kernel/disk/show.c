@@ -239,8 +239,8 @@ static u32 copy_counts(struct disk *d, struct counts *to, u32 most)
 		for (i = 0; i < CELLO_CLASSES && n < most; i++) {
 			const struct cello_group *g = &c->group[i];
 
-			if (g->part.present || g->part.served)
-				to[n++] = (struct counts){c->id, g->part.served,  g->part.served_ns,
+			if (g->present || g->served)
+				to[n++] = (struct counts){c->id, g->served,       g->served_ns,
 							  i,     g->child.weight, g->own.waiting};
 		}
 	}

@@ -204,8 +204,8 @@ void qcore_cello_class(struct pool *p, u32 class_id, struct qcore_cello_part *to
 
 void qcore_cello_of_group(struct pool *p, u32 group, struct qcore_cello_part *to)
 {
-	to->served_ns = p->group[group].part.served_ns;
-	to->served = p->group[group].part.served;
+	to->served_ns = p->group[group].served_ns;
+	to->served = p->group[group].served;
 	to->late = to->broken = 0;
 }
 

@@ -33,6 +33,8 @@ pub struct Client {
     pub deadline_ns: u64,
     /// From when one is served to the next.
     pub think_ns: u64,
+    /// After so many requests it thinks for so much longer, once; 0: never.
+    pub late: (u64, u64),
 }
 
 /// From the arrival of a client's requests to their end.
@@ -115,6 +117,7 @@ impl World {
             writes: false,
             deadline_ns: SECOND,
             think_ns: 0,
+            late: (0, 0),
         });
         self.next_sector.push(self.shape.sectors / 2);
         self.responses.push(Responses::default());
@@ -225,7 +228,12 @@ impl World {
         responses.worst_ns = responses.worst_ns.max(response_ns);
         responses.gap_ns = responses.gap_ns.max(self.now_ns - responses.last_ns);
         responses.last_ns = self.now_ns;
-        match self.clients[i].think_ns {
+        let (every, late_ns) = self.clients[i].late;
+        let late_ns = match every > 0 && responses.requests % every == 0 {
+            true => late_ns,
+            false => 0,
+        };
+        match self.clients[i].think_ns + late_ns {
             0 => self.ask(i),
             think_ns => {
                 self.thinking.insert((self.now_ns + think_ns, i));
