@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: disk-writers
+# description: an interactive program that reads at random beside programs that write a file system: what it waits for and what is written, with equal weights
+# cpus: 2
+# timeout: 1500
+# minutes: 14
+# only: long
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+# shellcheck source-path=SCRIPTDIR source=lib/testdisk.sh
+. /usr/lib/qlinux/tests/guest/lib/testdisk.sh
+
+modprobe cello
+echo '+io +memory' >$CG/cgroup.subtree_control
+mkdir -p $CG/a $CG/b
+
+inside() { # inside CGROUP COMMAND...
+	# shellcheck disable=SC2016 # expanded inside
+	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CG/$1" "${@:2}"
+}
+
+# writer KIND: until it is killed
+writer() {
+	local options=(--rw=write --bs=256k --size=400m)
+	[[ $1 == buffered ]] || options=(--rw=randwrite --bs=8k --size=32m --numjobs=3 --fsync=4)
+	inside b fio --name=writer --directory=/mnt --time_based --runtime=1000 --ioengine=psync --output-format=terse "${options[@]}" >/dev/null 2>&1 &
+}
+
+written() { # sectors
+	awk '{ print $7 }' /sys/block/testdisk0/stat
+}
+
+declare -A mean kib
+# beside WRITER SCHEDULER: mean response in us and KiB written in 6 s
+beside() {
+	local before found
+	scheduler "$2"
+	if [[ $2 == cello ]]; then
+		echo 128 >$QUEUE/nr_requests
+		echo interactive >$CG/a/io.cello.class
+		echo throughput >$CG/b/io.cello.class
+	fi
+	mkfs.ext4 -qF -E lazy_itable_init=0,lazy_journal_init=0 -J size=16 /dev/testdisk0 2g
+	mount /dev/testdisk0 /mnt
+	writer "$1"
+	sleep 3
+	before=$(written)
+	found=$(inside a fio --name=reader --filename=/dev/testdisk0 --offset=300m --size=1200m --readonly --rw=randread --bs=4k --direct=1 --ioengine=psync \
+		--time_based --runtime=6 --output-format=json | python3 -c 'import json, sys
+read = json.load(sys.stdin)["jobs"][0]["read"]
+times = read["clat_ns"]
+print(int(times["mean"] / 1000), int(times["percentile"]["99.000000"] / 1000), read["total_ios"])')
+	kib[$2]=$((($(written) - before) / 2))
+	mean[$2]=${found%% *}
+	pkill fio
+	wait
+	umount /mnt
+	echo "$model, $1, $2: mean us, p99 us, reads: $found; ${kib[$2]} KiB written"
+}
+
+for model in turning parallel; do
+	modprobe testdisk "model=$model"
+	for kind in buffered fsync; do
+		for name in mq-deadline bfq cello; do beside $kind $name; done
+		# The writer's class has half of the disk, which is more than BFQ leaves it.
+		check "$model-$kind-written" test "${kib[cello]}" -ge "${kib[bfq]}"
+		[[ $model != turning ]] || check "$model-$kind-sooner" test "${mean[cello]}" -lt "${mean[mq-deadline]}"
+	done
+	scheduler none
+	pull
+	modprobe -r testdisk
+done
+finish
