@@ -133,7 +133,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->await_ns = 0;
 	c->keeps = c->stays = 0;
 	c->kept = false;
-	c->flight_max_ns = 0;
+	c->flight_max_ns = c->turn_ns = 0;
 	c->unclassified = CELLO_THROUGHPUT;
 	flight_init(&c->flight, turning);
 	c->up = true;
@@ -251,10 +251,12 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	r->service_ns = r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
 	r->scheduled = r->early = r->promised = false;
 	cello_await_came(c, g, now_ns);
+	k->came_ns = now_ns;
 	g->present++;
 	k->part.present++;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
+	r->open = !c->turn_ns && cello_entitled(c, g);
 }
 
 CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
@@ -297,34 +299,73 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	if (c->flight_max_ns)
 		return c->flight_ns < c->flight_max_ns;
 	/* More than it serves side by side are of use where its lanes are chosen by place. */
-	return !f->learns || (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP) ||
-	       c->flight_ns < CELLO_FLIGHT_LONG_NS;
+	return !f->learns || c->flight_ns < CELLO_FLIGHT_LONG_NS ||
+	       (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP);
 }
 
-/* Though requests may wait, none goes to the disk now: an arm waits for somebody. */
+/* It may, but was an interactive class there lately that does not use all of its share, and waits
+ * long? What it waits for is what others have at the disk. */
+CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
+{
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+	const struct flight *f = &c->flight;
+
+	return f->learns && f->trial.phase != FLIGHT_CLIMBS && f->number >= f->lanes &&
+	       c->flight_ns >= CELLO_FLIGHT_HELD_NS && f->number >= CELLO_FLIGHT_LEAST &&
+	       k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && now_ns < k->came_ns + CELLO_LATELY_NS &&
+	       !k->greedy;
+}
+
+/* Does one wait that is served before all others? Where the number is learned it need not wait
+ * until one of theirs is done. */
+CORE_FN bool cello_urgent(const struct cello *c)
+{
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+	u32 at_disk = k->part.present - k->waiting - k->scheduled;
+
+	return c->flight.learns && !k->greedy && k->waiting + k->scheduled &&
+	       at_disk < c->flight.lanes && c->flight.number < FLIGHT_MAX;
+}
+
+/* Though requests may wait, none goes to the disk now: it waits for somebody, or it is the turn of
+ * one that is served. */
 CORE_FN bool cello_waits(struct cello *c)
 {
-	if (!cello_may_stay(c, c->keeps))
-		return false;
-	c->kept = true;
-	return true;
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+
+	if (cello_may_stay(c, c->keeps)) {
+		c->kept = true;
+		return true;
+	}
+	return cello_turns(c) && k->part.present && !k->waiting && !k->scheduled;
 }
 
 /* The request that goes to the disk now, or none. */
 CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 {
 	struct cello_request *r;
+	bool may;
 
 	if (c->await_ns && c->await_ns <= now_ns)
 		cello_await_over(c, now_ns);
-	if (!cello_may_have(c))
+	may = cello_may_have(c);
+	if (may && cello_held(c, now_ns)) {
+		flight_withheld(&c->flight, now_ns);
+		may = false;
+	}
+	if (!may && !cello_urgent(c))
 		return 0;
 	if (cello_waits(c))
 		return 0;
 	cello_fill(c, now_ns);
-	if (cello_empty(&c->scheduled))
+	if (cello_empty(&c->scheduled)) {
+		if (may && c->waiting && c->flight.learns)
+			flight_withheld(&c->flight, now_ns);
 		return 0;
+	}
 	r = cello_at(c->scheduled.next);
+	if (!may && !r->early)
+		return 0;
 	c->kept = false;
 	r->from = c->head;
 	cello_reached(c, &r->link);
@@ -334,6 +375,7 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	cello_unschedule(c, r);
 	if (!c->flight.number)
 		c->begun_ns = now_ns;
+	cello_turn_of(c, r, now_ns);
 	flight_give(&c->flight, &r->flight, now_ns);
 	c->flight_ns += r->estimate_ns;
 	c->flight_spread += r->spread;
@@ -359,8 +401,10 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 	struct disktime_of of = {r->from, r->sector, r->sectors, r->way};
 	u64 took_ns = flight_done(&c->flight, &r->flight, now_ns);
 
-	flight_served(&c->flight, &r->flight, r->way, r->sectors, r->service_ns,
-		      c->waiting || c->queued);
+	if (!c->turn_ns)
+		flight_served(&c->flight, &r->flight, r->way, r->sectors, r->service_ns,
+			      c->waiting || c->queued);
+	cello_waited(c, r, now_ns);
 	disktime_learn(&c->time, &of, r->service_ns, c->flight.clock_ns - r->flight.begun_ns);
 	cello_charge(r, k, took_ns);
 	k->part.served_ns += took_ns;

@@ -31,6 +31,12 @@ enum {
 	/* With a number that is learned, so many times as many as it serves side by side, or
 	 * CELLO_FLIGHT_LONG_NS. */
 	CELLO_FLIGHT_DEEP = 16,
+	/* Turns are of use up to so many lanes, */
+	CELLO_TURN_LANES = 2,
+	/* and for so many requests. */
+	CELLO_TURN_LEAST = 50,
+	/* Requests in turns after which it is forgotten how long they would wait. */
+	CELLO_TURNS_TRIED = 1024,
 	/* Up to so many times as many also for those that have used their share. */
 	CELLO_FLIGHT_SPARE = 4,
 };
@@ -49,9 +55,13 @@ enum {
 
 /* What requests at the disk are estimated to take before it has no further one, if that is said:
  * whoever comes now waits for them, however urgent it is. */
-#define CELLO_FLIGHT_LONG_NS 2000000ULL     /* 2 ms */
-#define CELLO_FLIGHT_MIN_NS  1000ULL        /* 1 us: two requests at a time */
-#define CELLO_FLIGHT_MAX_NS  10000000000ULL /* 10 s: as many as may be */
+#define CELLO_FLIGHT_LONG_NS 2000000ULL /* 2 ms */
+/* What they may take while an interactive class is there that waits for it. */
+#define CELLO_FLIGHT_HELD_NS 4000000ULL /* 4 ms */
+/* So long after a request of an interactive class another is likely. */
+#define CELLO_LATELY_NS     1000000000ULL  /* 1 s */
+#define CELLO_FLIGHT_MIN_NS 1000ULL        /* 1 us: two requests at a time */
+#define CELLO_FLIGHT_MAX_NS 10000000000ULL /* 10 s: as many as may be */
 
 /* After a real-time request comes, if nothing was said of it. */
 #define CELLO_DEADLINE_MIN_NS     1000000ULL     /* 1 ms */
@@ -78,6 +88,7 @@ struct cello_request {
 	u64 spread;      /* of that (disktime.h) */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
+	bool open;       /* it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
@@ -114,13 +125,16 @@ struct cello_group {
 	u32 class_id;
 	struct cello_link awaited; /* among those that are */
 	struct cello_link pending;
-	u32 present;   /* its own requests: pending, scheduled and at the disk */
-	u32 single;    /* of those, in a row, that came when it had none */
-	u64 served_ns; /* measured, since the beginning */
-	u64 served;    /* requests */
-	u64 left_ns;   /* its last request was served then */
-	u64 think_ns;  /* how long it has none after that, on average */
-	u64 await_ns;  /* until then it is awaited; 0: it is not */
+	u32 present;       /* its own requests: pending, scheduled and at the disk */
+	u32 single;        /* of those, in a row, that came when it had none */
+	u64 served_ns;     /* measured, since the beginning */
+	u64 served;        /* requests */
+	u64 left_ns;       /* its last request was served then */
+	u64 think_ns;      /* how long it has none after that, on average */
+	u64 waits_ns;      /* as the class's */
+	u64 turn_think_ns; /* as think_ns, in turns: nobody else keeps the processors busy then */
+	bool in_turn;      /* its last request was served in one */
+	u64 await_ns;      /* until then it is awaited; 0: it is not */
 };
 
 struct cello_class {
@@ -129,11 +143,14 @@ struct cello_class {
 	u32 waiting; /* pending */
 	u32 deep;    /* groups with more than one of those */
 	u32 scheduled;
-	u32 members; /* groups that have requests or are awaited */
-	u64 missed;  /* the last round in which one that was awaited did not come */
-	bool greedy; /* it used its share of the last round, and had requests */
-	u64 late;    /* real-time requests served after their deadline */
-	u64 broken;  /* of those, promised to be in time, and late by more than the error */
+	u32 members;  /* groups that have requests or are awaited */
+	u64 missed;   /* the last round in which one that was awaited did not come */
+	u64 came_ns;  /* its last request */
+	u64 waits_ns; /* its requests wait so long for others', on average, but for turns */
+	bool turned;  /* it had a turn in this round (cello_share.h) */
+	bool greedy;  /* it used its share of the last round, not by turns, and had requests */
+	u64 late;     /* real-time requests served after their deadline */
+	u64 broken;   /* of those, promised to be in time, and late by more than the error */
 };
 
 struct cello {
@@ -154,6 +171,7 @@ struct cello {
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	bool kept;                 /* though others waited */
+	u64 turn_ns;               /* it is the interactive class's turn, since; 0: nobody's */
 	u64 head;                  /* where the last request that was issued ends */
 	bool up;                   /* the arm moved to higher sectors for it */
 	bool changed;              /* the scheduled queue, since promises were checked */

@@ -10,6 +10,13 @@
  * served (Iyer and Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. It is
  * charged for that. But no real-time request waits for it, and no interactive one if it is none.
  *
+ * A disk without an arm that hardly serves any side by side has turns instead: while an
+ * interactive class has something left of its share, a group of it that asks for one thing after
+ * the other has the disk for itself, also while its request is served, so that it waits for others
+ * once in a round and not each time. That is so where it has more of it than it costs: where it
+ * would wait longer for the requests of others (`waits_ns`) than it takes by itself, in proportion
+ * to the weights, and has room for fifty in a turn.
+ *
  * A disk that serves many side by side and has room is not left empty for the sake of shares: who
  * has several requests waiting is served though it has used its share, if nobody waits who has not,
  * and so the round is over. Who has but one waiting is held to its share.
@@ -78,9 +85,10 @@ CORE_FN bool cello_spare(const struct cello *c)
 {
 	const struct flight *f = &c->flight;
 	u32 most = f->lanes * CELLO_FLIGHT_SPARE, half = flight_usual(f) / 2;
+	u32 lanes = f->trial.phase == FLIGHT_CLIMBS ? f->most : f->lanes;
 
 	return !f->arm && !c->queued &&
-	       (f->number < f->lanes || f->number < (half < most ? half : most));
+	       (f->number < lanes || f->number < (half < most ? half : most));
 }
 
 /* The group of the class whose request is next, or none: who has only requests that were scheduled
@@ -107,7 +115,8 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 		u64 share = cello_share(c, k);
 
 		/* A round may be over before it has used its share (cello_spare). */
-		k->greedy = k->part.present && !cello_left(&k->part, share);
+		k->greedy = k->part.present && !k->turned && !cello_left(&k->part, share);
+		k->turned = false;
 		if (share && k->members)
 			cello_renew(&k->part, share, rounds);
 		else if (share && rounds == 1 && k->missed == over)
@@ -280,6 +289,10 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 	if (think_ns > CELLO_AWAIT_MAX_NS)
 		think_ns = CELLO_AWAIT_MAX_NS;
 	g->think_ns = (g->think_ns * 7 + think_ns) / 8;
+	if (g->in_turn)
+		g->turn_think_ns = (g->turn_think_ns * 63 + think_ns) / 64;
+	else
+		g->turn_think_ns -= g->turn_think_ns / CELLO_TURNS_TRIED;
 	if (g->single < CELLO_AWAIT_SINGLE)
 		g->single++;
 	if (g->await_ns)
@@ -291,15 +304,19 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 /* The group's last request was served. */
 CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 {
+	u64 think_ns = c->turn_ns ? g->turn_think_ns : g->think_ns;
+
 	g->left_ns = now_ns;
-	if (g->single < CELLO_AWAIT_SINGLE || g->think_ns * 2 > CELLO_AWAIT_MAX_NS)
+	g->in_turn = c->turn_ns != 0;
+	if (g->single < CELLO_AWAIT_SINGLE || think_ns * 2 > CELLO_AWAIT_MAX_NS)
 		return;
-	g->await_ns = now_ns + g->think_ns * 2 +
-		      (c->flight.arm ? CELLO_AWAIT_ARM_NS : CELLO_AWAIT_MIN_NS);
+	g->await_ns =
+		now_ns + think_ns * 2 + (c->flight.arm ? CELLO_AWAIT_ARM_NS : CELLO_AWAIT_MIN_NS);
 	cello_before(&c->awaited, &g->awaited);
 	if (!c->await_ns || g->await_ns < c->await_ns)
 		c->await_ns = g->await_ns;
-	if (c->flight.arm && g->class_id != CELLO_REALTIME && cello_entitled(c, g))
+	if ((c->flight.arm ? g->class_id != CELLO_REALTIME : c->turn_ns != 0) &&
+	    cello_entitled(c, g))
 		c->keeps = g;
 }
 
@@ -329,6 +346,67 @@ CORE_FN struct cello_group *cello_stayed(struct cello *c)
 	    c->queued >= CELLO_SCHEDULED_MAX)
 		return 0;
 	return cello_entitled(c, g) ? g : 0;
+}
+
+/* ---- turns, without an arm --------------------------------------------- */
+
+/* The class's turn goes on. */
+CORE_FN bool cello_turns(const struct cello *c)
+{
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+
+	return c->turn_ns && k->members && !k->greedy && c->flight.lanes <= CELLO_TURN_LANES &&
+	       cello_left(&k->part, cello_share(c, k)) && !c->class[CELLO_REALTIME].part.present;
+}
+
+/* Does its group gain by a turn? With part s of the disk's time, and t for each request with what
+ * it thinks between, one is done in t / s of that; else in t and what it waits. */
+CORE_FN bool cello_gains(struct cello *c, const struct cello_request *r)
+{
+	const struct flight_alone *alone = flight_alone(&c->flight, r->way, r->sectors);
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+	const struct cello_group *g = r->group;
+	u64 each_ns = g->turn_think_ns + alone->ns;
+
+	return alone->seen && g->single >= CELLO_AWAIT_SINGLE &&
+	       each_ns * CELLO_TURN_LEAST < cello_share(c, k) &&
+	       each_ns * c->class[CELLO_THROUGHPUT].part.weight < g->waits_ns * k->part.weight;
+}
+
+/* The request goes to the disk: whose turn it is. What is served in one says nothing of how many
+ * the disk can serve side by side. */
+CORE_FN void cello_turn_of(struct cello *c, const struct cello_request *r, u64 now_ns)
+{
+	bool interactive = r->group->class_id == CELLO_INTERACTIVE;
+
+	if (cello_turns(c) && interactive)
+		return;
+	if (c->turn_ns)
+		flight_passes(&c->flight, now_ns - c->turn_ns);
+	c->turn_ns = 0;
+	if (!interactive || c->flight.arm || !c->flight.learns || !cello_gains(c, r))
+		return;
+	c->turn_ns = now_ns;
+	if (cello_turns(c))
+		c->class[CELLO_INTERACTIVE].turned = true;
+	else
+		c->turn_ns = 0;
+}
+
+/* It was served: how long it waited beside what it takes alone. */
+CORE_FN void cello_waited(struct cello *c, struct cello_request *r, u64 now_ns)
+{
+	const struct flight_alone *alone = flight_alone(&c->flight, r->way, r->sectors);
+	struct cello_group *g = r->group;
+	struct cello_class *k = &c->class[g->class_id];
+	u64 own_ns = r->arrived_ns + alone->ns, waits_ns = now_ns > own_ns ? now_ns - own_ns : 0;
+
+	if (r->open && alone->seen) {
+		g->waits_ns = (g->waits_ns * 7 + waits_ns) / 8;
+		k->waits_ns = (k->waits_ns * 7 + waits_ns) / 8;
+	} else if (c->turn_ns) { /* is it still so? */
+		g->waits_ns -= g->waits_ns / CELLO_TURNS_TRIED;
+	}
 }
 
 #endif

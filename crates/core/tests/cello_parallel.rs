@@ -265,3 +265,80 @@ fn nothing_is_left_empty() {
     let lanes = (world.responses[deep].requests - before) as f64 / 2000.0;
     assert!(lanes > 36.0, "{lanes} lanes of 40");
 }
+
+/// Reads and mean response of one that reads one thing after the other, and what another writes beside it, in a
+/// time. The other begins 2 s before, so that what the disk can do is known.
+fn beside_writer(shape: Shape, think_ns: u64, sectors: u32, seconds: u64) -> (u64, u64, u64) {
+    let mut world = parallel(shape, [1, 1, 0]);
+    let asker = world.client(Class::Interactive, 100, 1, 8);
+    world.clients[asker].think_ns = think_ns;
+    let writer = world.client(Class::Throughput, 100, 32, sectors.max(1));
+    world.clients[writer].writes = true;
+    world.clients[writer].sequential = true;
+    if sectors > 0 {
+        world.begin();
+    } else {
+        world.ask(asker);
+    }
+    world.run(2 * SECOND);
+    let (read, wrote) = (world.responses[asker], world.responses[writer].requests);
+    world.run((2 + seconds) * SECOND);
+    let reads = world.responses[asker].requests - read.requests;
+    let mean_ns = (world.responses[asker].sum_ns - read.sum_ns) / reads;
+    (reads, mean_ns, world.responses[writer].requests - wrote)
+}
+
+/// Who asks for one thing after the other has its share of a disk that serves one after the other in turns: it
+/// waits once in a turn, and so as long as its share of the disk says, not for each request as long as the
+/// other's take.
+#[test]
+fn interactive_requests_have_turns() {
+    for sectors in [256, 1024, 2048] {
+        let think_ns = 10_000;
+        let (alone, alone_ns, _) = beside_writer(Shape::FLAT, think_ns, 0, 10);
+        let (reads, mean_ns, wrote) = beside_writer(Shape::FLAT, think_ns, sectors, 10);
+        let (_, _, all) = beside_writer(Shape::FLAT, SECOND, sectors, 10);
+        println!("{sectors} sectors: {reads} of {alone} reads, {mean_ns} ns of {alone_ns}; {wrote} of {all} written");
+        assert!(
+            mean_ns + think_ns < (alone_ns + think_ns) * 2 * 105 / 100,
+            "{mean_ns} ns"
+        );
+        assert!(wrote * 100 > all * 47, "{wrote} of {all} written");
+    }
+}
+
+/// It has none where it would keep the disk from others for longer than it waits for them.
+#[test]
+fn who_thinks_long_has_no_turns() {
+    let (_, _, wrote) = beside_writer(Shape::FLAT, 3_000_000, 1024, 10);
+    let (_, _, all) = beside_writer(Shape::FLAT, SECOND, 1024, 10);
+    assert!(wrote * 100 > all * 90, "{wrote} of {all} written");
+}
+
+/// Whoever comes now and then to a disk whose lanes are chosen by place does not wait for all that these could
+/// have, and what it costs the others is little.
+#[test]
+fn what_is_at_the_disk_is_held_down() {
+    for (channels, sectors) in [(2, 512), (4, 1024), (8, 2048)] {
+        let shape = Shape {
+            channels,
+            ..Shape::PARALLEL
+        };
+        let mut world = parallel(shape, [1, 1, 0]);
+        let asker = world.client(Class::Interactive, 100, 1, 8);
+        world.clients[asker].think_ns = 40_000_000;
+        let writer = world.client(Class::Throughput, 100, 128, sectors);
+        world.clients[writer].writes = true;
+        world.begin();
+        world.run(10 * SECOND);
+        let (asked, wrote) = (world.responses[asker], world.responses[writer].requests);
+        world.run(30 * SECOND);
+        let asks = world.responses[asker].requests - asked.requests;
+        let mean_us = (world.responses[asker].sum_ns - asked.sum_ns) / asks / 1000;
+        let all = unscheduled(shape, 128, sectors, true) * 2.0;
+        let part = (world.responses[writer].requests - wrote) as f64 / all;
+        println!("{channels} channels, {sectors} sectors: {mean_us} us, {part:.3} of the disk");
+        assert!(mean_us < 5000, "{channels} channels: {mean_us} us");
+        assert!(part > 0.85, "{channels} channels: {part}");
+    }
+}
