@@ -303,8 +303,16 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	       (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP);
 }
 
-/* It may, but was an interactive class there lately that does not use all of its share, and waits
- * long? What it waits for is what others have at the disk. */
+/* Does the interactive class not use all of its share, and has but few requests? */
+CORE_FN bool cello_brief(const struct cello *c)
+{
+	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+
+	return !k->greedy && k->part.present <= c->flight.lanes * 2;
+}
+
+/* It may, but was such an interactive class there lately, and waits long? What it waits for is what
+ * others have at the disk. */
 CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
 {
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
@@ -313,7 +321,7 @@ CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
 	return f->learns && f->trial.phase != FLIGHT_CLIMBS && f->number >= f->lanes &&
 	       c->flight_ns >= CELLO_FLIGHT_HELD_NS && f->number >= CELLO_FLIGHT_LEAST &&
 	       k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && now_ns < k->came_ns + CELLO_LATELY_NS &&
-	       !k->greedy;
+	       cello_brief(c);
 }
 
 /* Does one wait that is served before all others? Where the number is learned it need not wait
@@ -323,7 +331,7 @@ CORE_FN bool cello_urgent(const struct cello *c)
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
 	u32 at_disk = k->part.present - k->waiting - k->scheduled;
 
-	return c->flight.learns && !k->greedy && k->waiting + k->scheduled &&
+	return c->flight.learns && cello_brief(c) && k->waiting + k->scheduled &&
 	       at_disk < c->flight.lanes && c->flight.number < FLIGHT_MAX;
 }
 
