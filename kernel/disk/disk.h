@@ -122,5 +122,7 @@ void disk_depth_updated(struct blk_mq_hw_ctx *hctx);
 /* readahead.c */
 void readahead_register(void);
 void readahead_unregister(void);
+void readahead_begin(struct request_queue *q);
+void readahead_end(struct request_queue *q);
 
 #endif

@@ -473,6 +473,7 @@ static int begin(struct request_queue *q, struct elevator_queue *eq)
 		return refused;
 	}
 	room_begin(d);
+	readahead_begin(q);
 	/* One order for all hardware queues. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	/* It would hold writers back before they come to a share. */
@@ -503,6 +504,7 @@ static void disk_exit(struct elevator_queue *eq)
 
 	WARN_ON_ONCE(!list_empty(&d->first) || !list_empty(&d->bypass));
 	WARN_ON_ONCE(d->cello.waiting + d->cello.queued + d->cello.flight.number);
+	readahead_end(d->q);
 	hrtimer_cancel(&d->wake);
 	cgroups_end(d);
 	wbt_enable_default(d->q->disk);

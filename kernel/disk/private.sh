@@ -13,7 +13,7 @@ command -v bpftool >/dev/null || {
 	exit 1
 }
 [ -r "$btf" ] || {
-	echo "cello: $btf is not there, it has the types of the kernel: install the kernel's headers" >&2
+	echo "cello: $btf is not there, it has the types of the kernel: install that kernel's headers, or build where it runs" >&2
 	exit 1
 }
 bpftool btf dump file "$btf" format c | awk '

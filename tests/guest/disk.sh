@@ -171,6 +171,21 @@ readahead() { # readahead CLASS: sectors read for 512 KiB of the file
 }
 equal readahead-realtime "$(readahead realtime)" 1024
 check readahead-others test "$(readahead interactive)" -gt 1024
+# It does not stay with the open file, and not where another scheduler is.
+shared() { # shared: sectors read by an interactive program through a file that a real-time one has read
+	echo 3 >/proc/sys/vm/drop_caches
+	exec {file}</mnt/file
+	qlinux disk run realtime -- dd of=/dev/null bs=64k count=4 status=none <&"$file"
+	forget
+	qlinux disk run interactive -- dd of=/dev/null bs=64k count=4 status=none <&"$file"
+	exec {file}<&-
+	record | awk '$3 == "r" && $5 > 16 { n += $5 } END { print n }'
+}
+check readahead-restored test "$(shared)" -gt 512
+scheduler mq-deadline
+check readahead-elsewhere test "$(readahead realtime)" -gt 1024
+scheduler cello
+equal readahead-again "$(readahead realtime)" 1024
 
 # ---- merging: neighbours that come together leave together
 forget

@@ -55,3 +55,12 @@ if PATH=$work/empty /bin/sh kernel/disk/private.sh /dev/null 2>"$work/said" || !
 else
 	echo 'ok without bpftool it says what to install'
 fi
+
+# The types of the running kernel are those of no other.
+types=$(make -s -f kernel/disk/Makefile --eval 'types: ; @echo $(CELLO_BTF)' types KERNEL_RELEASE=6.99.9)
+if [[ $types != /lib/modules/6.99.9/build/vmlinux ]] || kernel/disk/private.sh "$types" 2>"$work/said" ||
+	! grep -q "install that kernel's headers" "$work/said"; then
+	echo "not ok for a kernel whose types are not there it ends with what to do: $types"
+else
+	echo 'ok for a kernel whose types are not there it ends with what to do'
+fi

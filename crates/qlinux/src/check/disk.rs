@@ -5,6 +5,9 @@ use super::system::System;
 use super::{item, Item, Resource, Verdict};
 use crate::disk::module::{self, Module};
 
+/// Where the module has its probe (kernel/disk/readahead.c).
+const READS_AHEAD: &str = "page_cache_sync_ra";
+
 impl System {
     pub(super) fn disk(&self) -> Vec<Item> {
         let release = self.release();
@@ -22,6 +25,7 @@ impl System {
         items.push(self.disk_headers(&module, &release));
         items.push(self.disk_signature(&module));
         items.push(self.disk_cgroups());
+        items.push(self.disk_readahead());
         items
     }
 
@@ -95,5 +99,26 @@ impl System {
             found,
             remedy,
         )
+    }
+
+    /// A module that is loaded has found out; else the kernel tells what it would.
+    fn disk_readahead(&self) -> Item {
+        let probed = self.text("/sys/module/cello/parameters/readahead_stopped");
+        let symbols = self.text("/proc/kallsyms").unwrap_or_default();
+        let named = |line: &str| line.split_whitespace().nth(2) == Some(READS_AHEAD);
+        let (option, found) = self.option("CONFIG_KRETPROBES");
+        let (verdict, found) = match (probed.as_deref().map(str::trim), option) {
+            (Some("Y"), _) => (Verdict::Yes, "the kernel is probed".into()),
+            (Some(_), _) => (Verdict::Limited, "the kernel refused the probe".into()),
+            (None, Verdict::No) => (Verdict::Limited, found),
+            _ if symbols.is_empty() => (Verdict::Unknown, "/proc/kallsyms is not readable".into()),
+            _ if !symbols.lines().any(named) => {
+                (Verdict::Limited, format!("the kernel has no {READS_AHEAD}"))
+            }
+            _ => (Verdict::Yes, format!("{READS_AHEAD} can be probed")),
+        };
+        let remedy = "Cello works without: what is read ahead is charged to the real-time class (posix_fadvise with POSIX_FADV_RANDOM stops it for a file)";
+        let what = "no readahead for real-time programs";
+        item(Resource::Disk, what, verdict, found, remedy)
     }
 }
