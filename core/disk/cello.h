@@ -356,6 +356,8 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 
 	if (c->await_ns && c->await_ns <= now_ns)
 		cello_await_over(c, now_ns);
+	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
+		cello_turn_ends(c, now_ns);
 	may = cello_may_have(c);
 	if (may && cello_held(c, now_ns)) {
 		flight_withheld(&c->flight, now_ns);
@@ -367,8 +369,8 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 		return 0;
 	cello_fill(c, now_ns);
 	if (cello_empty(&c->scheduled)) {
-		if (may && c->waiting && c->flight.learns)
-			flight_withheld(&c->flight, now_ns);
+		if (may && c->waiting)
+			c->flight.trial.shared = true;
 		return 0;
 	}
 	r = cello_at(c->scheduled.next);
@@ -393,7 +395,11 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 /* If cello_next had none though some wait: when to ask again at the latest, or 0. */
 CORE_FN u64 cello_wake_ns(const struct cello *c)
 {
-	return c->waiting || c->queued ? c->await_ns : 0;
+	u64 turn_ns = c->turn_ns ? cello_turn_end_ns(c) : 0;
+
+	if (!c->waiting && !c->queued)
+		return 0;
+	return turn_ns && (!c->await_ns || turn_ns < c->await_ns) ? turn_ns : c->await_ns;
 }
 
 CORE_FN void cello_landed(struct cello *c, const struct cello_request *r)

@@ -359,6 +359,20 @@ CORE_FN bool cello_turns(const struct cello *c)
 	       cello_left(&k->part, cello_share(c, k)) && !c->class[CELLO_REALTIME].part.present;
 }
 
+/* When it is over at the latest, also if the disk does not answer. */
+CORE_FN u64 cello_turn_end_ns(const struct cello *c)
+{
+	return c->turn_ns + c->round_ns;
+}
+
+/* What was served in one says nothing of how many the disk can serve side by side. */
+CORE_FN void cello_turn_ends(struct cello *c, u64 now_ns)
+{
+	if (c->turn_ns)
+		flight_passes(&c->flight, now_ns - c->turn_ns);
+	c->turn_ns = 0;
+}
+
 /* Does its group gain by a turn? With part s of the disk's time, and t for each request with what
  * it thinks between, one is done in t / s of that; else in t and what it waits. */
 CORE_FN bool cello_gains(struct cello *c, const struct cello_request *r)
@@ -373,17 +387,14 @@ CORE_FN bool cello_gains(struct cello *c, const struct cello_request *r)
 	       each_ns * c->class[CELLO_THROUGHPUT].part.weight < g->waits_ns * k->part.weight;
 }
 
-/* The request goes to the disk: whose turn it is. What is served in one says nothing of how many
- * the disk can serve side by side. */
+/* The request goes to the disk: whose turn it is. */
 CORE_FN void cello_turn_of(struct cello *c, const struct cello_request *r, u64 now_ns)
 {
 	bool interactive = r->group->class_id == CELLO_INTERACTIVE;
 
 	if (cello_turns(c) && interactive)
 		return;
-	if (c->turn_ns)
-		flight_passes(&c->flight, now_ns - c->turn_ns);
-	c->turn_ns = 0;
+	cello_turn_ends(c, now_ns);
 	if (!interactive || c->flight.arm || !c->flight.learns || !cello_gains(c, r))
 		return;
 	c->turn_ns = now_ns;

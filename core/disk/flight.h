@@ -87,13 +87,14 @@ enum flight_phase {
 
 struct flight_trial {
 	enum flight_phase phase;
-	u32 level; /* 2^level are given now */
-	u32 base;  /* and otherwise */
-	int step;  /* levels above the base that are tried */
-	bool was;  /* the one before in the same round of tries made a difference */
-	bool look; /* what is served has changed: what is it alone? */
-	u32 turn;  /* epochs so far of the try */
-	u32 skip;  /* completions until it is measured: those of the number before */
+	u32 level;   /* 2^level are given now */
+	u32 base;    /* and otherwise */
+	int step;    /* levels above the base that are tried */
+	bool was;    /* the one before in the same round of tries made a difference */
+	bool look;   /* what is served has changed: what is it alone? */
+	bool shared; /* it was given less for the sake of shares since begun_ns */
+	u32 turn;    /* epochs so far of the try */
+	u32 skip;    /* completions until it is measured: those of the number before */
 	u32 served;
 	u64 begun_ns, work_ns;
 	u64 before;   /* B of the level below, or while it rested */
@@ -222,6 +223,7 @@ CORE_FN void flight_epoch(struct flight *f, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
 
+	t->shared = false;
 	t->skip = f->number > f->most ? f->number : f->most;
 	t->served = 0;
 	t->work_ns = 0;
@@ -406,6 +408,9 @@ CORE_FN bool flight_full(const struct flight *f)
 
 CORE_FN void flight_lanes(struct flight *f, u64 lanes)
 {
+	/* Lanes that were left empty are there nevertheless. */
+	if (f->trial.shared && lanes < f->lanes)
+		return;
 	f->lanes = lanes < 1 ? 1 : lanes < f->most ? lanes : f->most;
 	flight_next(f);
 }

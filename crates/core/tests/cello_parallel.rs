@@ -307,6 +307,37 @@ fn interactive_requests_have_turns() {
     }
 }
 
+/// A disk that does not answer in a turn has the others' requests when a round is over.
+#[test]
+fn a_turn_ends_though_the_disk_does_not_answer() {
+    let mut world = parallel(Shape::FLAT, [1, 1, 0]);
+    let asker = world.client(Class::Interactive, 100, 1, 8);
+    let writer = world.client(Class::Throughput, 100, 32, 1024);
+    world.clients[writer].writes = true;
+    world.begin();
+    world.run(2 * SECOND);
+    loop {
+        assert!(world.step());
+        let given: Vec<_> = std::iter::from_fn(|| world.cello.next(world.now_ns)).collect();
+        world.flying.extend(given);
+        let mut at_disk = world.ends.iter().map(|(_, id)| id).chain(&world.flying);
+        if let (Some(id), None) = (at_disk.next(), at_disk.next()) {
+            if world.owner[id].0 == asker {
+                break;
+            }
+        }
+    }
+    let stuck_ns = world.now_ns;
+    while world.cello.next(world.now_ns).is_none() {
+        world.now_ns = world.cello.wake_ns().expect("others wait");
+    }
+    let waited_ns = world.now_ns - stuck_ns;
+    assert!(
+        waited_ns > SECOND / 1000 && waited_ns <= SECOND / 10,
+        "{waited_ns} ns"
+    );
+}
+
 /// It has none where it would keep the disk from others for longer than it waits for them.
 #[test]
 fn who_thinks_long_has_no_turns() {
