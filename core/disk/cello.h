@@ -303,12 +303,15 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	       (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP);
 }
 
-/* Does the interactive class not use all of its share, and has but few requests? */
+/* Is it learned how many requests the disk is given, with no time said for them, and does the
+ * interactive class not use all of its share, and has but few? */
 CORE_FN bool cello_brief(const struct cello *c)
 {
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+	const struct flight *f = &c->flight;
 
-	return !k->greedy && k->part.present <= c->flight.lanes * 2;
+	return f->learns && !f->arm && !c->flight_max_ns && !k->greedy &&
+	       k->part.present <= f->lanes * 2;
 }
 
 /* It may, but was such an interactive class there lately, and waits long? What it waits for is what
@@ -318,20 +321,20 @@ CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
 	const struct flight *f = &c->flight;
 
-	return f->learns && f->trial.phase != FLIGHT_CLIMBS && f->number >= f->lanes &&
+	return f->trial.phase != FLIGHT_CLIMBS && f->number >= f->lanes &&
 	       c->flight_ns >= CELLO_FLIGHT_HELD_NS && f->number >= CELLO_FLIGHT_LEAST &&
 	       k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && now_ns < k->came_ns + CELLO_LATELY_NS &&
 	       cello_brief(c);
 }
 
-/* Does one wait that is served before all others? Where the number is learned it need not wait
- * until one of theirs is done. */
+/* Does one of it wait, which is served before all others? It need not wait until one of theirs is
+ * done. */
 CORE_FN bool cello_urgent(const struct cello *c)
 {
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
 	u32 at_disk = k->part.present - k->waiting - k->scheduled;
 
-	return c->flight.learns && cello_brief(c) && k->waiting + k->scheduled &&
+	return cello_brief(c) && k->waiting + k->scheduled &&
 	       at_disk < c->flight.lanes && c->flight.number < FLIGHT_MAX;
 }
 

@@ -93,7 +93,7 @@ CORE_FN bool cello_spare(const struct cello *c)
 
 /* The group of the class whose request is next, or none: who has only requests that were scheduled
  * already is waited for. */
-CORE_FN struct cello_group *cello_turn(const struct cello *c, struct cello_class *k)
+CORE_FN struct cello_group *cello_group_next(const struct cello *c, struct cello_class *k)
 {
 	struct cello_group *g;
 
@@ -164,7 +164,7 @@ CORE_FN struct cello_group *cello_pick(struct cello *c, bool share)
 			continue;
 		if (share ? !cello_left(&k->part, cello_share(c, k)) : k->part.weight)
 			continue;
-		g = cello_turn(c, k);
+		g = cello_group_next(c, k);
 		if (g)
 			return g;
 	}
@@ -304,10 +304,11 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 /* The group's last request was served. */
 CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 {
-	u64 think_ns = c->turn_ns ? g->turn_think_ns : g->think_ns;
+	u64 think_ns;
 
 	g->left_ns = now_ns;
-	g->in_turn = c->turn_ns != 0;
+	g->in_turn = c->turn_ns && g->class_id == CELLO_INTERACTIVE;
+	think_ns = g->in_turn ? g->turn_think_ns : g->think_ns;
 	if (g->single < CELLO_AWAIT_SINGLE || think_ns * 2 > CELLO_AWAIT_MAX_NS)
 		return;
 	g->await_ns =
@@ -315,8 +316,7 @@ CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 	cello_before(&c->awaited, &g->awaited);
 	if (!c->await_ns || g->await_ns < c->await_ns)
 		c->await_ns = g->await_ns;
-	if ((c->flight.arm ? g->class_id != CELLO_REALTIME : c->turn_ns != 0) &&
-	    cello_entitled(c, g))
+	if ((c->flight.arm ? g->class_id != CELLO_REALTIME : g->in_turn) && cello_entitled(c, g))
 		c->keeps = g;
 }
 
@@ -369,7 +369,7 @@ CORE_FN u64 cello_turn_end_ns(const struct cello *c)
 CORE_FN void cello_turn_ends(struct cello *c, u64 now_ns)
 {
 	if (c->turn_ns)
-		flight_passes(&c->flight, now_ns - c->turn_ns);
+		flight_passes(&c->flight, c->turn_ns, now_ns);
 	c->turn_ns = 0;
 }
 
@@ -412,6 +412,8 @@ CORE_FN void cello_waited(struct cello *c, struct cello_request *r, u64 now_ns)
 	struct cello_class *k = &c->class[g->class_id];
 	u64 own_ns = r->arrived_ns + alone->ns, waits_ns = now_ns > own_ns ? now_ns - own_ns : 0;
 
+	if (g->class_id != CELLO_INTERACTIVE)
+		return;
 	if (r->open && alone->seen) {
 		g->waits_ns = (g->waits_ns * 7 + waits_ns) / 8;
 		k->waits_ns = (k->waits_ns * 7 + waits_ns) / 8;

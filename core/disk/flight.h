@@ -91,7 +91,6 @@ struct flight_trial {
 	u32 base;    /* and otherwise */
 	int step;    /* levels above the base that are tried */
 	bool was;    /* the one before in the same round of tries made a difference */
-	bool look;   /* what is served has changed: what is it alone? */
 	bool shared; /* it was given less for the sake of shares since begun_ns */
 	u32 turn;    /* epochs so far of the try */
 	u32 skip;    /* completions until it is measured: those of the number before */
@@ -322,21 +321,6 @@ CORE_FN u32 flight_enough(const struct flight *f)
 	return FLIGHT_SURE + 2 * f->most;
 }
 
-/* What was known of requests alone tells little from now on. */
-CORE_FN void flight_look(struct flight *f, u64 now_ns)
-{
-	u32 i;
-
-	for (i = 0; i < FLIGHT_WAYS * FLIGHT_LENGTHS; i++) {
-		struct flight_alone *a = &f->alone[i / FLIGHT_LENGTHS][i % FLIGHT_LENGTHS];
-
-		a->seen = a->seen > 0;
-	}
-	f->trial.look = false;
-	f->trial.phase = FLIGHT_LOOKS;
-	flight_level(f, 0, now_ns);
-}
-
 /* B of this epoch is known. */
 CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 {
@@ -378,20 +362,20 @@ CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 		flight_tried(f, flight_better(t), now_ns);
 		return;
 	case FLIGHT_RESTS:
-		if (t->before && (rate * 4 < t->before * 3 || rate * 3 > t->before * 4)) {
+		if (t->before && (rate * 4 < t->before * 3 || rate * 3 > t->before * 4))
 			t->rest_ns = FLIGHT_REST_MIN_NS;
-			t->look = true;
-		}
 		t->before = rate;
 		flight_epoch(f, now_ns);
 		t->skip = 0;
 		if (now_ns - t->rested_ns < t->rest_ns)
 			return;
 		t->was = false;
-		if (!t->look && now_ns - f->looked_ns < FLIGHT_REST_MAX_NS)
+		if (now_ns - f->looked_ns < FLIGHT_REST_MAX_NS) {
 			flight_try(f, 1, now_ns);
-		else
-			flight_look(f, now_ns);
+			return;
+		}
+		t->phase = FLIGHT_LOOKS;
+		flight_level(f, 0, now_ns);
 	}
 }
 
@@ -531,10 +515,12 @@ CORE_FN void flight_withheld(struct flight *f, u64 now_ns)
 		flight_epoch(f, now_ns);
 }
 
-/* What was served in such a time is not looked at. */
-CORE_FN void flight_passes(struct flight *f, u64 ns)
+/* What was served in that time is not looked at. */
+CORE_FN void flight_passes(struct flight *f, u64 from_ns, u64 to_ns)
 {
-	f->trial.begun_ns += ns;
+	struct flight_trial *t = &f->trial;
+
+	t->begun_ns = t->begun_ns < from_ns ? t->begun_ns + (to_ns - from_ns) : to_ns;
 }
 
 /* Learns of it, of which `guess_ns` is known otherwise. */

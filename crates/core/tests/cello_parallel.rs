@@ -266,8 +266,8 @@ fn nothing_is_left_empty() {
     assert!(lanes > 36.0, "{lanes} lanes of 40");
 }
 
-/// Reads and mean response of one that reads one thing after the other, and what another writes beside it, in a
-/// time. The other begins 2 s before, so that what the disk can do is known.
+/// Reads and mean response of one that reads one thing after the other, and what another writes beside it (0
+/// sectors: nothing), in so many seconds from the third on, when it is known what the disk can do.
 fn beside_writer(shape: Shape, think_ns: u64, sectors: u32, seconds: u64) -> (u64, u64, u64) {
     let mut world = parallel(shape, [1, 1, 0]);
     let asker = world.client(Class::Interactive, 100, 1, 8);
