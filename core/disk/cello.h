@@ -303,39 +303,21 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	       (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP);
 }
 
-/* Is it learned how many requests the disk is given, with no time said for them, and does the
- * interactive class not use all of its share, and has but few? */
-CORE_FN bool cello_brief(const struct cello *c)
-{
-	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
-	const struct flight *f = &c->flight;
-
-	return f->learns && !f->arm && !c->flight_max_ns && !k->greedy &&
-	       k->part.present <= f->lanes * 2;
-}
-
-/* It may, but was such an interactive class there lately, and waits long? What it waits for is what
- * others have at the disk. */
+/* It may, but is an interactive class there, or was lately, that waits long, does not use all of
+ * its share, and has but few requests? What it waits for is what others have at the disk, and where
+ * the number of those is learned, with no time said for them, they have less then. */
 CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
 {
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
 	const struct flight *f = &c->flight;
 
-	return f->trial.phase != FLIGHT_CLIMBS && f->number >= f->lanes &&
-	       c->flight_ns >= CELLO_FLIGHT_HELD_NS && f->number >= CELLO_FLIGHT_LEAST &&
-	       k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && now_ns < k->came_ns + CELLO_LATELY_NS &&
-	       cello_brief(c);
-}
-
-/* Does one of it wait, which is served before all others? It need not wait until one of theirs is
- * done. */
-CORE_FN bool cello_urgent(const struct cello *c)
-{
-	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
-	u32 at_disk = k->part.present - k->waiting - k->scheduled;
-
-	return cello_brief(c) && k->waiting + k->scheduled &&
-	       at_disk < c->flight.lanes && c->flight.number < FLIGHT_MAX;
+	if (!f->learns || f->arm || c->flight_max_ns || f->trial.phase == FLIGHT_CLIMBS)
+		return false;
+	if (f->number < f->lanes || f->number < CELLO_FLIGHT_LEAST ||
+	    c->flight_ns < CELLO_FLIGHT_HELD_NS)
+		return false;
+	return k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && now_ns < k->came_ns + CELLO_LATELY_NS &&
+	       !k->greedy && k->part.present <= f->lanes * 2;
 }
 
 /* Though requests may wait, none goes to the disk now: it waits for somebody, or it is the turn of
@@ -355,29 +337,24 @@ CORE_FN bool cello_waits(struct cello *c)
 CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 {
 	struct cello_request *r;
-	bool may;
+	bool held;
 
 	if (c->await_ns && c->await_ns <= now_ns)
 		cello_await_over(c, now_ns);
 	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
 		cello_turn_ends(c, now_ns);
-	may = cello_may_have(c);
-	if (may && cello_held(c, now_ns)) {
+	if (!cello_may_have(c) || cello_waits(c))
+		return 0;
+	held = cello_held(c, now_ns);
+	if (held)
 		flight_withheld(&c->flight, now_ns);
-		may = false;
-	}
-	if (!may && !cello_urgent(c))
-		return 0;
-	if (cello_waits(c))
-		return 0;
 	cello_fill(c, now_ns);
 	if (cello_empty(&c->scheduled)) {
-		if (may && c->waiting)
-			c->flight.trial.shared = true;
+		c->flight.trial.shared |= c->waiting > 0;
 		return 0;
 	}
 	r = cello_at(c->scheduled.next);
-	if (!may && !r->early)
+	if (held && !r->early)
 		return 0;
 	c->kept = false;
 	r->from = c->head;

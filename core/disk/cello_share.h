@@ -85,10 +85,9 @@ CORE_FN bool cello_spare(const struct cello *c)
 {
 	const struct flight *f = &c->flight;
 	u32 most = f->lanes * CELLO_FLIGHT_SPARE, half = flight_usual(f) / 2;
-	u32 lanes = f->trial.phase == FLIGHT_CLIMBS ? f->most : f->lanes;
 
 	return !f->arm && !c->queued &&
-	       (f->number < lanes || f->number < (half < most ? half : most));
+	       (f->number < f->lanes || f->number < (half < most ? half : most));
 }
 
 /* The group of the class whose request is next, or none: who has only requests that were scheduled

@@ -338,11 +338,39 @@ fn a_turn_ends_though_the_disk_does_not_answer() {
     );
 }
 
+/// Who writes one thing after the other beside it has its share as well.
+#[test]
+fn turns_leave_others_their_share() {
+    for think_ns in [200_000, 800_000, 1_500_000] {
+        let mut world = parallel(Shape::FLAT, [1, 1, 0]);
+        let asker = world.client(Class::Interactive, 100, 1, 8);
+        world.clients[asker].think_ns = 10_000;
+        let writer = world.client(Class::Throughput, 100, 1, 2048);
+        world.clients[writer].writes = true;
+        world.clients[writer].think_ns = think_ns;
+        world.begin();
+        world.run(2 * SECOND);
+        let (read, wrote) = (
+            world.responses[asker].requests,
+            world.responses[writer].requests,
+        );
+        world.run(12 * SECOND);
+        let wrote = world.responses[writer].requests - wrote;
+        let read = world.responses[asker].requests - read;
+        // What either takes, and what the disk idles for the reader in its turns.
+        let (wrote_ns, read_ns) = (wrote as f64 * 2.15e6, read as f64 * 118e3);
+        let part = wrote_ns / (wrote_ns + read_ns);
+        println!("{think_ns} ns: {wrote} written, {read} read, {part:.3} of the time");
+        assert!((part - 0.5).abs() < 0.03, "{think_ns} ns: {part}");
+    }
+}
+
 /// It has none where it would keep the disk from others for longer than it waits for them.
 #[test]
 fn who_thinks_long_has_no_turns() {
-    let (_, _, wrote) = beside_writer(Shape::FLAT, 3_000_000, 1024, 10);
+    let (_, _, wrote) = beside_writer(Shape::FLAT, 1_500_000, 1024, 10);
     let (_, _, all) = beside_writer(Shape::FLAT, SECOND, 1024, 10);
+    println!("{wrote} of {all} written");
     assert!(wrote * 100 > all * 90, "{wrote} of {all} written");
 }
 
