@@ -67,7 +67,7 @@ fi
 
 # DKMS leaves kernels alone that the module is not for.
 for release in 6.1.0-40-amd64:no 6.11.10:no 6.12.57+deb13-amd64:yes 6.18-amd64:yes 7.0.0-0.rc1.fc44.x86_64:yes 10.2.1:yes; do
-	# shellcheck disable=SC1091,SC2154 # of DKMS
-	for_it=$(. kernel/disk/dkms.conf && [[ ${release%:*} =~ $BUILD_EXCLUSIVE_KERNEL ]] && echo yes || echo no)
+	# shellcheck disable=SC1091,SC2034,SC2154 # of DKMS
+	for_it=$(kernelver=${release%:*} && . kernel/disk/dkms.conf && [[ ${release%:*} =~ $BUILD_EXCLUSIVE_KERNEL ]] && echo yes || echo no)
 	[[ $for_it == "${release#*:}" ]] && echo "ok ${release%:*}" || echo "not ok ${release%:*}: $for_it"
 done
