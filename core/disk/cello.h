@@ -120,15 +120,17 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	struct cello_class none = {};
 	u32 i;
 
+	c->weights = 0;
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		c->class[i] = none;
-		c->class[i].part.weight = CELLO_WEIGHT_DEFAULT;
+		c->class[i].part.weight =
+			i == CELLO_THROUGHPUT ? CELLO_WEIGHT_DEFAULT : CELLO_WEIGHT_AWAITED;
+		c->weights += c->class[i].part.weight;
 		c->class[i].missed = ~0ULL;
 		cello_group_init(c, &c->class[i].root, 0, i, CELLO_WEIGHT_DEFAULT);
 	}
 	cello_ring(&c->scheduled);
 	cello_ring(&c->awaited);
-	c->weights = CELLO_CLASSES * CELLO_WEIGHT_DEFAULT;
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
 	c->keeps = c->stays = 0;
@@ -303,6 +305,38 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	       (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP);
 }
 
+/* May one of a class that was there lately, and has something left of its share, come before those
+ * of this one? */
+CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
+{
+	u32 i;
+
+	for (i = 0; i < CELLO_CLASSES; i++) {
+		const struct cello_class *k = &c->class[i];
+
+		if (i != class_id && now_ns < k->came_ns + CELLO_LATELY_NS &&
+		    cello_left(&k->part, cello_share(c, k)))
+			return true;
+	}
+	return false;
+}
+
+/* An arm that serves a request has that which continues it, too, so that it need not idle between;
+ * where nobody may come before it. */
+CORE_FN bool cello_continues(struct cello *c, u64 now_ns)
+{
+	const struct cello_request *r;
+
+	if (!c->flight.arm || c->flight.number != 1)
+		return false;
+	if (cello_empty(&c->scheduled) && !cello_disputed(c, CELLO_THROUGHPUT, now_ns))
+		cello_fill(c, now_ns);
+	if (cello_empty(&c->scheduled))
+		return false;
+	r = cello_at(c->scheduled.next);
+	return r->sector == c->head && !cello_disputed(c, r->group->class_id, now_ns);
+}
+
 /* It may, but is an interactive class there, or was lately, that waits long, does not use all of
  * its share, and has but few requests? What it waits for is what others have at the disk, and where
  * the number of those is learned, with no time said for them, they have less then. */
@@ -337,18 +371,20 @@ CORE_FN bool cello_waits(struct cello *c)
 CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 {
 	struct cello_request *r;
-	bool held;
+	bool held, may;
 
 	if (c->await_ns && c->await_ns <= now_ns)
 		cello_await_over(c, now_ns);
 	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
 		cello_turn_ends(c, now_ns);
-	if (!cello_may_have(c) || cello_waits(c))
+	may = cello_may_have(c);
+	if (may ? cello_waits(c) : c->keeps || !cello_continues(c, now_ns))
 		return 0;
 	held = cello_held(c, now_ns);
 	if (held)
 		flight_withheld(&c->flight, now_ns);
-	cello_fill(c, now_ns);
+	if (may)
+		cello_fill(c, now_ns);
 	if (cello_empty(&c->scheduled)) {
 		c->flight.trial.shared |= c->waiting > 0;
 		return 0;

@@ -17,6 +17,8 @@ enum cello_class_id {
 enum {
 	CELLO_WEIGHT_MAX = 10000,
 	CELLO_WEIGHT_DEFAULT = 100,
+	/* Of the interactive and the real-time class: somebody waits for what these ask for. */
+	CELLO_WEIGHT_AWAITED = 250,
 	/* The scheduled queue is searched for each request that comes to it. */
 	CELLO_SCHEDULED_MAX = 128,
 	/* A round begins when no more than this part of one waits to be served. */

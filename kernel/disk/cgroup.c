@@ -3,7 +3,9 @@
 #include <linux/capability.h>
 #include <linux/cgroup.h>
 #include <linux/kernfs.h>
+#include <linux/llist.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "disk.h"
 
@@ -16,7 +18,10 @@ extern void blkcg_deactivate_policy(struct gendisk *disk, const struct blkcg_pol
 struct said {
 	struct blkcg_policy_data pd; /* first */
 	u32 class_id;                /* CELLO_CLASSES: as its parent */
-	u32 weight;
+	u32 own;                     /* weight by io.cello.weight; 0: none */
+	u32 followed;                /* by another file; 0: none */
+	struct llist_node follows;   /* while it is to be applied, which pins the cgroup */
+	unsigned long follow;
 };
 
 static struct blkcg_policy policy;
@@ -29,6 +34,13 @@ static struct blkcg *blkcg_of(struct cgroup_subsys_state *css)
 static struct said *said_of(struct cgroup_subsys_state *css)
 {
 	return (struct said *)blkcg_of(css)->cpd[policy.plid];
+}
+
+static u32 weight_of(const struct said *said)
+{
+	u32 own = said ? READ_ONCE(said->own) : 0, followed = said ? READ_ONCE(said->followed) : 0;
+
+	return own ? own : followed ? followed : CELLO_WEIGHT_DEFAULT;
 }
 
 u32 cgroup_class(struct cgroup_subsys_state *css)
@@ -57,7 +69,6 @@ static struct blkcg_policy_data *said_alloc(gfp_t gfp)
 	if (!said)
 		return NULL;
 	said->class_id = CELLO_CLASSES;
-	said->weight = CELLO_WEIGHT_DEFAULT;
 	return &said->pd;
 }
 
@@ -91,7 +102,7 @@ static void member_init(struct blkg_policy_data *pd)
 	spin_lock(&c->disk->lock);
 	for (i = 0; i < CELLO_CLASSES; i++)
 		cello_group_init(&c->disk->cello, &c->group[i], parent ? &parent->group[i] : NULL,
-				 i, said ? READ_ONCE(said->weight) : CELLO_WEIGHT_DEFAULT);
+				 i, weight_of(said));
 	list_add_tail(&c->at, &c->disk->cgroups);
 	spin_unlock(&c->disk->lock);
 }
@@ -107,7 +118,7 @@ static void member_online(struct blkg_policy_data *pd)
 		return;
 	spin_lock(&c->disk->lock);
 	for (i = 0; i < CELLO_CLASSES; i++)
-		cello_group_set_weight(&c->group[i], said->weight);
+		cello_group_set_weight(&c->group[i], weight_of(said));
 	spin_unlock(&c->disk->lock);
 }
 
@@ -190,17 +201,18 @@ static ssize_t class_write(struct kernfs_open_file *of, char *text, size_t size,
 
 static int weight_show(struct seq_file *s, void *unused)
 {
-	seq_printf(s, "%u\n", READ_ONCE(said_of(seq_css(s))->weight));
+	seq_printf(s, "%u\n", weight_of(said_of(seq_css(s))));
 	return 0;
 }
 
-static void set_weight(struct blkcg *blkcg, u32 weight)
+/* What was said of it holds from now on. */
+static void apply_weight(struct blkcg *blkcg)
 {
+	struct said *said = said_of(&blkcg->css);
 	struct blkcg_gq *blkg;
 	u32 i;
 
 	spin_lock_irq(&blkcg->lock);
-	WRITE_ONCE(said_of(&blkcg->css)->weight, weight);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node)
 	{
 		struct disk_cgroup *c = cgroup_of(blkg);
@@ -209,7 +221,7 @@ static void set_weight(struct blkcg *blkcg, u32 weight)
 			continue;
 		spin_lock(&c->disk->lock);
 		for (i = 0; i < CELLO_CLASSES; i++)
-			cello_group_set_weight(&c->group[i], weight);
+			cello_group_set_weight(&c->group[i], weight_of(said));
 		spin_unlock(&c->disk->lock);
 	}
 	spin_unlock_irq(&blkcg->lock);
@@ -217,15 +229,52 @@ static void set_weight(struct blkcg *blkcg, u32 weight)
 
 static ssize_t weight_write(struct kernfs_open_file *of, char *text, size_t size, loff_t offset)
 {
-	u32 weight = CELLO_WEIGHT_DEFAULT;
+	u32 weight = 0;
+	bool none;
 
 	text = strim(text);
-	if (strcmp(text, "default") && kstrtou32(text, 10, &weight))
+	none = !strcmp(text, "default");
+	if (!none && kstrtou32(text, 10, &weight))
 		return -EINVAL;
-	if (!weight || weight > CELLO_WEIGHT_MAX)
+	if (!none && (!weight || weight > CELLO_WEIGHT_MAX))
 		return -ERANGE;
-	set_weight(blkcg_of(of_css(of)), weight);
+	WRITE_ONCE(said_of(of_css(of))->own, weight);
+	apply_weight(blkcg_of(of_css(of)));
 	return size;
+}
+
+static LLIST_HEAD(follows);
+
+static void apply_followed(struct work_struct *unused)
+{
+	struct said *said, *next;
+
+	llist_for_each_entry_safe(said, next, llist_del_all(&follows), follows)
+	{
+		struct blkcg *blkcg = said->pd.blkcg;
+
+		clear_bit(0, &said->follow);
+		smp_mb__after_atomic();
+		apply_weight(blkcg);
+		css_put(&blkcg->css);
+	}
+}
+
+static DECLARE_WORK(follow, apply_followed);
+
+/* Locks are taken later: this is called from a probe. */
+void cgroup_follow(struct cgroup_subsys_state *css, u32 weight)
+{
+	struct said *said = said_of(css);
+
+	if (!said)
+		return;
+	WRITE_ONCE(said->followed, weight);
+	if (test_and_set_bit(0, &said->follow))
+		return;
+	css_get(css);
+	llist_add(&said->follows, &follows);
+	schedule_work(&follow);
 }
 
 static struct cftype files[] = {
@@ -262,6 +311,7 @@ int cgroups_register(void)
 
 void cgroups_unregister(void)
 {
+	flush_work(&follow);
 	blkcg_policy_unregister(&policy);
 }
 

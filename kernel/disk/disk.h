@@ -105,6 +105,8 @@ void cgroups_end(struct disk *d);
 struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
 /* The class that the cgroup was given, or CELLO_CLASSES. */
 u32 cgroup_class(struct cgroup_subsys_state *css);
+/* Another file than io.cello.weight says so; in any context. */
+void cgroup_follow(struct cgroup_subsys_state *css, u32 weight);
 /* The class of that name, CELLO_CLASSES: "none", or a greater number. */
 u32 class_named(const char *name);
 
@@ -124,5 +126,9 @@ void readahead_register(void);
 void readahead_unregister(void);
 void readahead_begin(struct request_queue *q);
 void readahead_end(struct request_queue *q);
+
+/* weight.c */
+void weights_follow(void);
+void weights_unfollow(void);
 
 #endif

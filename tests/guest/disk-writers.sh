@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-writers
-# description: an interactive program that reads at random beside programs that write a file system: what it waits for and what is written, with equal weights
+# description: an interactive program that reads at random beside programs that write a file system: what it waits for and what is written, as the disk is after `up disk`
 # cpus: 2
 # timeout: 1500
 # minutes: 14
@@ -47,7 +47,8 @@ beside() {
 	writer "$1"
 	sleep 3
 	before=$(written)
-	found=$(inside a fio --name=reader --filename=/dev/testdisk0 --offset=300m --size=1200m --readonly --rw=randread --bs=4k --direct=1 --ioengine=psync \
+	# Without --invalidate=0 it begins by writing all that is dirty.
+	found=$(inside a fio --name=reader --invalidate=0 --filename=/dev/testdisk0 --offset=300m --size=1200m --readonly --rw=randread --bs=4k --direct=1 --ioengine=psync \
 		--time_based --runtime=6 --output-format=json | python3 -c 'import json, sys
 read = json.load(sys.stdin)["jobs"][0]["read"]
 times = read["clat_ns"]

@@ -71,7 +71,8 @@ check by-name scheduler cello
 like autoloaded "$(lsmod)" 'cello '
 like chosen "$(cat $QUEUE/scheduler)" '\[cello\]'
 check no-throttling sh -c "! grep -qv '^0$' $QUEUE/wbt_lat_usec"
-equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us) $(get weight_interactive)" '100000 100 1 0 100'
+equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us)" '100000 100 1 0'
+equal default-weights "$(get weight_interactive) $(get weight_throughput) $(get weight_realtime)" '250 100 250'
 check in-use sh -c '! rmmod cello 2>/dev/null'
 echo '+io +memory' >$CG/cgroup.subtree_control
 
@@ -85,7 +86,7 @@ done
 put weight_interactive 0
 put weight_throughput 0
 put weight_realtime 0 2>/dev/null && fail weights-0 'it was taken'
-equal weights-0 "$(get weight_realtime)" 100
+equal weights-0 "$(get weight_realtime)" 250
 weights 100 100 100
 
 # ---- a request's class: its own, its cgroup's, its process's, none
@@ -134,6 +135,30 @@ for wrong in 0 10001 x; do
 	echo $wrong >$CG/bulk/io.cello.weight 2>/dev/null && fail "weight-$wrong" 'it was taken'
 	equal "weight-$wrong" "$(cat $CG/bulk/io.cello.weight)" 100
 done
+# ---- weights that are said elsewhere: by systemd, by Docker; the last one said, where io.cello.weight has none
+weighs() { # weighs NAME WEIGHT: soon, of the cgroup and of its requests at the disk
+	local i
+	for ((i = 0; i < 20; i++)); do
+		[[ $(cat $CG/bulk/below/io.cello.weight) != "$2" ]] || break
+		sleep 0.1
+	done
+	equal "$1" "$(cat $CG/bulk/below/io.cello.weight) $(awk -v id="$(stat -c %i $CG/bulk/below)" '$1 == id { print $3; exit }' $QUEUES/groups)" "$2 $2"
+}
+equal followed "$(cat /sys/module/cello/parameters/weights_followed)" Y
+echo 'default 300' >$CG/bulk/below/io.weight
+weighs io.weight 300
+echo 250 >$CG/bulk/below/io.bfq.weight
+weighs io.bfq.weight 250
+echo 'default 10001' >$CG/bulk/below/io.weight 2>/dev/null && fail io.weight-10001 'it was taken'
+echo "$(cat /sys/block/testdisk0/dev) 70" >$CG/bulk/below/io.weight 2>/dev/null
+echo 40 >$CG/bulk/below/io.cello.weight
+weighs own-weight 40
+echo 500 >$CG/bulk/below/io.weight
+weighs own-weight-stays 40
+echo default >$CG/bulk/below/io.cello.weight
+weighs own-weight-gone 500
+echo 'default 100' >$CG/bulk/below/io.weight
+weighs io.weight-100 100
 # Delegation of a cgroup does not delegate the disk.
 chown nobody $CG/plain/io.cello.class
 setpriv --reuid=65534 --clear-groups sh -c "echo realtime >$CG/plain/io.cello.class" 2>/dev/null

@@ -399,6 +399,47 @@ fn streams_are_in_time() {
     }
 }
 
+/// An arm has beside the request that it serves the one that continues it, and no other; and none
+/// where somebody may come before it.
+#[test]
+fn an_arm_goes_on_without_a_pause() {
+    let mut cello = Cello::new(Shape::TURNING.sectors, true);
+    let interactive = cello.group(Class::Interactive, 100).unwrap();
+    let throughput = cello.group(Class::Throughput, 100).unwrap();
+    let at = |sector| Request {
+        sector,
+        sectors: 8,
+        writes: true,
+        deadline_ns: 0,
+    };
+    let mut now_ns = 10 * SECOND;
+    for sector in [0, 8, 16, 1000] {
+        cello.add(throughput, at(sector), now_ns).unwrap();
+    }
+    let mut there = Vec::new();
+    let mut numbers = Vec::new();
+    for _ in 0..4 {
+        there.extend(std::iter::from_fn(|| cello.next(now_ns)));
+        numbers.push(there.len());
+        now_ns += SECOND / 100;
+        cello.done(there.remove(0), now_ns);
+    }
+    assert_eq!(numbers, [2, 2, 1, 1]);
+    // An interactive program was there, which has used little of its share.
+    cello.add(interactive, at(5000), now_ns).unwrap();
+    for sector in [5008, 5016, 5024] {
+        cello.add(throughput, at(sector), now_ns).unwrap();
+    }
+    numbers.clear();
+    for wait_ns in [0, 2 * SECOND, 0, 0] {
+        there.extend(std::iter::from_fn(|| cello.next(now_ns)));
+        numbers.push(there.len());
+        now_ns += wait_ns + SECOND / 100;
+        cello.done(there.remove(0), now_ns);
+    }
+    assert_eq!(numbers, [1, 1, 2, 1]);
+}
+
 /// In which order a real-time request that cannot wait, one that can until its deadline, one that
 /// wants throughput and two interactive ones are served.
 fn order_with_slack(deadline_us: u64) -> String {

@@ -5,8 +5,9 @@ use super::system::System;
 use super::{item, Item, Resource, Verdict};
 use crate::disk::module::{self, Module};
 
-/// Where the module has its probe (kernel/disk/readahead.c).
+/// Where the module has its probes (kernel/disk/readahead.c, weight.c).
 const READS_AHEAD: &str = "page_cache_sync_ra";
+const TAKES_WEIGHT: &str = "ioc_weight_write";
 
 impl System {
     pub(super) fn disk(&self) -> Vec<Item> {
@@ -26,6 +27,7 @@ impl System {
         items.push(self.disk_signature(&module));
         items.push(self.disk_cgroups());
         items.push(self.disk_readahead());
+        items.push(self.disk_weights());
         items
     }
 
@@ -101,24 +103,35 @@ impl System {
         )
     }
 
-    /// A module that is loaded has found out; else the kernel tells what it would.
     fn disk_readahead(&self) -> Item {
-        let probed = self.text("/sys/module/cello/parameters/readahead_stopped");
+        let (verdict, found) = self.probed("readahead_stopped", "CONFIG_KRETPROBES", READS_AHEAD);
+        let remedy = "Cello works without: what is read ahead is charged to the real-time class (posix_fadvise with POSIX_FADV_RANDOM stops it for a file)";
+        let what = "no readahead for real-time programs";
+        item(Resource::Disk, what, verdict, found, remedy)
+    }
+
+    fn disk_weights(&self) -> Item {
+        let (verdict, found) = self.probed("weights_followed", "CONFIG_KPROBES", TAKES_WEIGHT);
+        let remedy = "Cello works without: set weights by `qlinux disk class /PATH --weight`";
+        let what = "disk weights of systemd and Docker";
+        item(Resource::Disk, what, verdict, found, remedy)
+    }
+
+    /// A module that is loaded has found out; else the kernel tells what it would.
+    fn probed(&self, parameter: &str, option: &str, function: &str) -> (Verdict, String) {
+        let probed = self.text(&format!("/sys/module/cello/parameters/{parameter}"));
         let symbols = self.text("/proc/kallsyms").unwrap_or_default();
-        let named = |line: &str| line.split_whitespace().nth(2) == Some(READS_AHEAD);
-        let (option, found) = self.option("CONFIG_KRETPROBES");
-        let (verdict, found) = match (probed.as_deref().map(str::trim), option) {
+        let named = |line: &str| line.split_whitespace().nth(2) == Some(function);
+        let (option, found) = self.option(option);
+        match (probed.as_deref().map(str::trim), option) {
             (Some("Y"), _) => (Verdict::Yes, "the kernel is probed".into()),
             (Some(_), _) => (Verdict::Limited, "the kernel refused the probe".into()),
             (None, Verdict::No) => (Verdict::Limited, found),
             _ if symbols.is_empty() => (Verdict::Unknown, "/proc/kallsyms is not readable".into()),
             _ if !symbols.lines().any(named) => {
-                (Verdict::Limited, format!("the kernel has no {READS_AHEAD}"))
+                (Verdict::Limited, format!("the kernel has no {function}"))
             }
-            _ => (Verdict::Yes, format!("{READS_AHEAD} can be probed")),
-        };
-        let remedy = "Cello works without: what is read ahead is charged to the real-time class (posix_fadvise with POSIX_FADV_RANDOM stops it for a file)";
-        let what = "no readahead for real-time programs";
-        item(Resource::Disk, what, verdict, found, remedy)
+            _ => (Verdict::Yes, format!("{function} can be probed")),
+        }
     }
 }

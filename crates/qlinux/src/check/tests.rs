@@ -25,12 +25,12 @@ impl Machine {
         machine.namespaces(4026531837, 4026531836, 4026531835);
         machine.file(
             "boot/config-7.3.4+deb13-amd64",
-            "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KRETPROBES=y\nCONFIG_NET_SCH_BPF=m\n\
+            "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KPROBES=y\nCONFIG_KRETPROBES=y\nCONFIG_NET_SCH_BPF=m\n\
              CONFIG_GROUP_SCHED_BANDWIDTH=y\nCONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n# CONFIG_PREEMPT_RT is not set\n",
         );
         machine.file(
             "proc/kallsyms",
-            "0000000000000000 T __futex_wait\n0000000000000000 T rt_mutex_wait_proxy_lock\n0000000000000000 T page_cache_sync_ra\n0000000000000000 t x\t[m]\n",
+            "0000000000000000 T __futex_wait\n0000000000000000 T rt_mutex_wait_proxy_lock\n0000000000000000 T page_cache_sync_ra\n0000000000000000 t ioc_weight_write\n0000000000000000 t x\t[m]\n",
         );
         machine
     }
@@ -59,7 +59,7 @@ impl Machine {
         self.file(
             &format!("boot/config-{release}"),
             &format!(
-                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KRETPROBES=y\nCONFIG_CFS_BANDWIDTH=y\n\
+                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KPROBES=y\nCONFIG_KRETPROBES=y\nCONFIG_CFS_BANDWIDTH=y\n\
                  CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n{qdiscs}"
             ),
         );
@@ -368,12 +368,16 @@ fn disks() {
         machine.verdicts(Verdict::Limited),
         ["disk classes of cgroups"]
     );
-    let told = |answer: &str| {
-        machine.file("sys/module/cello/parameters/readahead_stopped", answer);
-        let limited = machine.verdicts(Verdict::Limited);
-        limited.contains(&"no readahead for real-time programs")
-    };
-    assert!(!told("Y\n") && told("N\n"));
+    for (parameter, what) in [
+        ("readahead_stopped", "no readahead for real-time programs"),
+        ("weights_followed", "disk weights of systemd and Docker"),
+    ] {
+        let told = |answer: &str| {
+            machine.file(&format!("sys/module/cello/parameters/{parameter}"), answer);
+            machine.verdicts(Verdict::Limited).contains(&what)
+        };
+        assert!(!told("Y\n") && told("N\n"));
+    }
 }
 
 #[test]
@@ -384,7 +388,8 @@ fn functions_that_cannot_be_watched() {
         machine.verdicts(Verdict::Limited),
         [
             "weights lent to lock holders",
-            "no readahead for real-time programs"
+            "no readahead for real-time programs",
+            "disk weights of systemd and Docker"
         ]
     );
     machine.file("proc/kallsyms", "");
@@ -392,7 +397,8 @@ fn functions_that_cannot_be_watched() {
         machine.verdicts(Verdict::Unknown),
         [
             "weights lent to lock holders",
-            "no readahead for real-time programs"
+            "no readahead for real-time programs",
+            "disk weights of systemd and Docker"
         ]
     );
     assert!(run_on(machine.0.path()).usable(Resource::Cpu));

@@ -7,6 +7,7 @@
 
 mod attribute;
 mod device;
+mod elsewhere;
 mod error;
 mod group;
 mod hint;

@@ -3,7 +3,8 @@
 
 use super::device::CELLO;
 use super::note::{self, Note};
-use super::{module, Attributes, Counts, Disk, Refusal, Settings};
+use super::{elsewhere, module, Attributes, Counts, Disk, Refusal, Settings};
+use crate::cgroup::Hierarchy;
 use crate::undo::Undo;
 use crate::{Error, Lock, Result};
 use nix::errno::Errno;
@@ -80,6 +81,9 @@ pub fn up(name: &str, settings: &Settings) -> Result<Disk> {
     raise_requests(&disk);
     disk.set_attributes(settings)?;
     undo.keep();
+    if let Ok(fs) = Hierarchy::discover() {
+        elsewhere::tell(&fs);
+    }
     Ok(disk)
 }
 
