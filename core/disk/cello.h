@@ -123,8 +123,9 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->weights = 0;
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		c->class[i] = none;
-		c->class[i].part.weight =
-			i == CELLO_THROUGHPUT ? CELLO_WEIGHT_DEFAULT : CELLO_WEIGHT_AWAITED;
+		c->class[i].part.weight = i == CELLO_THROUGHPUT ? CELLO_WEIGHT_DEFAULT
+					  : turning             ? CELLO_WEIGHT_AWAITED_ARM
+								: CELLO_WEIGHT_AWAITED;
 		c->weights += c->class[i].part.weight;
 		c->class[i].missed = ~0ULL;
 		cello_group_init(c, &c->class[i].root, 0, i, CELLO_WEIGHT_DEFAULT);

@@ -17,8 +17,10 @@ enum cello_class_id {
 enum {
 	CELLO_WEIGHT_MAX = 10000,
 	CELLO_WEIGHT_DEFAULT = 100,
-	/* Of the interactive and the real-time class: somebody waits for what these ask for. */
-	CELLO_WEIGHT_AWAITED = 250,
+	/* Of the interactive and the real-time class: somebody waits for what these ask for. More
+	 * on an arm, which loses two seeks by each change to another class and back. */
+	CELLO_WEIGHT_AWAITED = 200,
+	CELLO_WEIGHT_AWAITED_ARM = 400,
 	/* The scheduled queue is searched for each request that comes to it. */
 	CELLO_SCHEDULED_MAX = 128,
 	/* A round begins when no more than this part of one waits to be served. */

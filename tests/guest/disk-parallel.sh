@@ -79,6 +79,7 @@ used() {
 	quit
 	under "$dev" cello
 	set_of "$dev" weight_realtime 0
+	set_of "$dev" weight_interactive 100
 	set_of "$dev" weight_throughput 300
 	echo interactive >$CG/a/io.cello.class
 	echo throughput >$CG/b/io.cello.class
@@ -167,6 +168,7 @@ one_at_a_time() {
 	quit
 	under testdisk0 cello
 	set_of testdisk0 weight_realtime 0
+	set_of testdisk0 weight_interactive 100
 	set_of testdisk0 weight_throughput 400
 	echo interactive >$CG/a/io.cello.class
 	echo throughput >$CG/b/io.cello.class
