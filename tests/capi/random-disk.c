@@ -119,7 +119,8 @@ static void start_or_stop(struct disk *d)
 		if (as_expected("start", cello_start(name), error)) {
 			d->up = true;
 			d->round_us = 100000;
-			d->weight[0] = d->weight[1] = d->weight[2] = 100;
+			d->weight[0] = d->weight[2] = 200; /* on a disk that does not turn */
+			d->weight[1] = 100;
 			d->deadline_ms = 100;
 		}
 		return;

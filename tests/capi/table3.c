@@ -138,9 +138,9 @@ static void weights(void)
 {
 	int weight = 5;
 
-	check("weight-default", weight_of(CELLO_REALTIME) == 100);
+	check("weight-default", weight_of(CELLO_REALTIME) == 200);
 	check("weight", !set_weight(CELLO_INTERACTIVE, 300) && weight_of(0) == 300);
-	check("weight-others", weight_of(1) == 100 && weight_of(2) == 100);
+	check("weight-others", weight_of(1) == 100 && weight_of(2) == 200);
 	check("weight-ends", !set_weight(1, 10000) && !set_weight(1, 0) && weight_of(1) == 0);
 	refused("weight-negative", set_weight(0, -1), ERANGE);
 	refused("weight-high", set_weight(0, 10001), ERANGE);
@@ -482,7 +482,7 @@ static void unprivileged(void)
 	refused("weight-unprivileged", cello_admin(dev, 0, CELLO_SET_WEIGHT, &weight), EPERM);
 	refused("deadline-unprivileged", cello_admin(dev, 2, CELLO_SET_DEADLINE, &ms), EPERM);
 	refused("class-of-init", cello_set_class(1, CELLO_REALTIME), EPERM);
-	check("status-unprivileged", weight_of(0) == 100);
+	check("status-unprivileged", weight_of(0) == 200);
 	check("class-unprivileged",
 	      !cello_set_class(0, CELLO_REALTIME) && cello_get_class(0) == CELLO_REALTIME);
 	fd = cello_open("/etc/passwd", O_RDONLY, CELLO_INTERACTIVE, 0);
