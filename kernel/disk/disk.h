@@ -128,7 +128,7 @@ void readahead_begin(struct request_queue *q);
 void readahead_end(struct request_queue *q);
 
 /* weight.c */
-void weights_follow(void);
-void weights_unfollow(void);
+void weights_register(void);
+void weights_unregister(void);
 
 #endif

@@ -474,7 +474,6 @@ static int begin(struct request_queue *q, struct elevator_queue *eq)
 	}
 	room_begin(d);
 	readahead_begin(q);
-	weights_follow();
 	/* One order for all hardware queues. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	/* It would hold writers back before they come to a share. */
@@ -557,7 +556,7 @@ static int __init cello_load(void)
 	if (refused)
 		goto no_elevator;
 	readahead_register();
-	weights_follow();
+	weights_register();
 	return 0;
 no_elevator:
 	cgroups_unregister();
@@ -571,7 +570,7 @@ no_requests:
 static void __exit cello_unload(void)
 {
 	readahead_unregister();
-	weights_unfollow();
+	weights_unregister();
 	elv_unregister(&cello_type);
 	cgroups_unregister();
 	mempool_destroy(requests);

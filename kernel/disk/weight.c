@@ -12,32 +12,52 @@
 
 #include "disk.h"
 
-struct writer {
-	struct kprobe probe; /* first */
-	u32 most;            /* the greatest that it takes */
-	bool probing;
+/* What is being written, which the kernel may refuse. */
+struct written {
+	struct cgroup_subsys_state *css;
+	u32 weight;
 };
 
-/* It is called with the text. A weight that it will refuse is none here either. */
-static int weight_written(struct kprobe *probe, struct pt_regs *regs)
+/* Called with the text. Nonzero: it is nothing to us. */
+static int before_write(struct kretprobe_instance *call, struct pt_regs *regs)
 {
-	const struct writer *w = (struct writer *)probe;
 	struct kernfs_open_file *of = (void *)regs_get_kernel_argument(regs, 0);
 	const char *text = (void *)regs_get_kernel_argument(regs, 1);
-	u32 weight;
+	struct written *written = (void *)call->data;
 
 	if (strchr(text, ':'))
-		return 0;
-	if (sscanf(text, " default %u", &weight) != 1 && sscanf(text, "%u", &weight) != 1)
-		return 0;
-	if (weight && weight <= w->most)
-		cgroup_follow(of_css(of), weight);
+		return 1;
+	if (sscanf(text, " default %u", &written->weight) != 1 &&
+	    sscanf(text, "%u", &written->weight) != 1)
+		return 1;
+	written->css = of_css(of);
 	return 0;
 }
 
-static struct writer writers[] = {
-	{{.symbol_name = "ioc_weight_write", .pre_handler = weight_written}, 10000},
-	{{.symbol_name = "bfq_io_set_weight", .pre_handler = weight_written}, 1000},
+static int after_write(struct kretprobe_instance *call, struct pt_regs *regs)
+{
+	const struct written *written = (void *)call->data;
+
+	if ((long)regs_return_value(regs) > 0)
+		cgroup_follow(written->css, written->weight);
+	return 0;
+}
+
+#define WRITER(function)                                                                           \
+	{                                                                                          \
+		.kp.symbol_name = function,                                                        \
+		.entry_handler = before_write,                                                     \
+		.handler = after_write,                                                            \
+		.data_size = sizeof(struct written),                                               \
+	}
+
+static struct writer {
+	struct kretprobe probe;
+	const char *module; /* it may be part of, which comes and goes */
+	bool probing;
+} writers[] = {
+	{.probe = WRITER("ioc_weight_write")},
+	{.probe = WRITER("bfq_io_set_weight"), .module = "bfq"},
 };
 static DEFINE_MUTEX(registering);
 
@@ -46,39 +66,61 @@ module_param_named(weights_followed, following, bool, 0444);
 MODULE_PARM_DESC(weights_followed, "Y: io.weight counts where io.cello.weight is not set; N: this "
 				   "kernel has no probe for that (read only)");
 
-static void forget(struct writer *w)
+static void follow(struct writer *w)
 {
-	if (w->probing)
-		unregister_kprobe(&w->probe);
-	w->probing = false;
-	/* What an earlier try has left. */
-	w->probe.addr = NULL;
-	w->probe.flags = 0;
-}
-
-/* BFQ is a module, which comes and goes: to be called again. */
-void weights_follow(void)
-{
-	u32 i;
-
 	mutex_lock(&registering);
-	for (i = 0; i < ARRAY_SIZE(writers); i++) {
-		struct writer *w = &writers[i];
-
-		if (w->probing && !kprobe_gone(&w->probe))
-			continue;
-		forget(w);
-		w->probing = !register_kprobe(&w->probe);
+	if (!w->probing) {
+		/* What an earlier one has left. */
+		w->probe.kp.addr = NULL;
+		w->probe.kp.flags = 0;
+		w->probing = !register_kretprobe(&w->probe);
 	}
-	following = writers[0].probing;
 	mutex_unlock(&registering);
 }
 
-void weights_unfollow(void)
+static void unfollow(struct writer *w)
+{
+	mutex_lock(&registering);
+	if (w->probing)
+		unregister_kretprobe(&w->probe);
+	w->probing = false;
+	mutex_unlock(&registering);
+}
+
+static int module_changes(struct notifier_block *notifier, unsigned long state, void *module)
 {
 	u32 i;
 
+	for (i = 0; i < ARRAY_SIZE(writers); i++) {
+		struct writer *w = &writers[i];
+
+		if (!w->module || strcmp(w->module, ((struct module *)module)->name))
+			continue;
+		if (state == MODULE_STATE_LIVE)
+			follow(w);
+		else if (state == MODULE_STATE_GOING)
+			unfollow(w);
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block modules = {.notifier_call = module_changes};
+
+void weights_register(void)
+{
+	u32 i;
+
+	register_module_notifier(&modules);
 	for (i = 0; i < ARRAY_SIZE(writers); i++)
-		forget(&writers[i]);
-	following = false;
+		follow(&writers[i]);
+	following = writers[0].probing;
+}
+
+void weights_unregister(void)
+{
+	u32 i;
+
+	unregister_module_notifier(&modules);
+	for (i = 0; i < ARRAY_SIZE(writers); i++)
+		unfollow(&writers[i]);
 }

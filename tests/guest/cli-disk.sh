@@ -132,7 +132,10 @@ mkdir $CG/said
 echo 'default 250' >$CG/said/io.weight
 check up qlinux up disk /dev/$DEV --interactive 200 --deadline 40ms --unclassified none
 equal up-scheduler "$(scheduler)" cello
-sleep 0.5
+for ((i = 0; i < 20; i++)); do
+	[[ $(cat $CG/said/io.cello.weight) != 250 ]] || break
+	sleep 0.1
+done
 equal up-weight-of-cgroup "$(cat $CG/said/io.cello.weight)" 250
 rmdir $CG/said
 equal up-unclassified "$(attribute unclassified)" none

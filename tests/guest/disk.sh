@@ -135,6 +135,7 @@ for wrong in 0 10001 x; do
 	echo $wrong >$CG/bulk/io.cello.weight 2>/dev/null && fail "weight-$wrong" 'it was taken'
 	equal "weight-$wrong" "$(cat $CG/bulk/io.cello.weight)" 100
 done
+
 # ---- weights that are said elsewhere: by systemd, by Docker; the last one said, where io.cello.weight has none
 weighs() { # weighs NAME WEIGHT: soon, of the cgroup and of its requests at the disk
 	local i
@@ -149,6 +150,13 @@ echo 'default 300' >$CG/bulk/below/io.weight
 weighs io.weight 300
 echo 250 >$CG/bulk/below/io.bfq.weight
 weighs io.bfq.weight 250
+# BFQ goes, and comes back.
+check no-bfq modprobe -r bfq
+modprobe bfq
+echo 60 >$CG/bulk/below/io.bfq.weight
+weighs io.bfq.weight-again 60
+echo 1001 >$CG/bulk/below/io.bfq.weight 2>/dev/null && fail io.bfq.weight-1001 'it was taken'
+weighs io.bfq.weight-refused 60
 echo 'default 10001' >$CG/bulk/below/io.weight 2>/dev/null && fail io.weight-10001 'it was taken'
 echo "$(cat /sys/block/testdisk0/dev) 70" >$CG/bulk/below/io.weight 2>/dev/null
 echo 40 >$CG/bulk/below/io.cello.weight

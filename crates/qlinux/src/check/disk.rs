@@ -104,25 +104,25 @@ impl System {
     }
 
     fn disk_readahead(&self) -> Item {
-        let (verdict, found) = self.probed("readahead_stopped", "CONFIG_KRETPROBES", READS_AHEAD);
+        let (verdict, found) = self.probed("readahead_stopped", READS_AHEAD);
         let remedy = "Cello works without: what is read ahead is charged to the real-time class (posix_fadvise with POSIX_FADV_RANDOM stops it for a file)";
         let what = "no readahead for real-time programs";
         item(Resource::Disk, what, verdict, found, remedy)
     }
 
     fn disk_weights(&self) -> Item {
-        let (verdict, found) = self.probed("weights_followed", "CONFIG_KPROBES", TAKES_WEIGHT);
+        let (verdict, found) = self.probed("weights_followed", TAKES_WEIGHT);
         let remedy = "Cello works without: set weights by `qlinux disk class /PATH --weight`";
         let what = "disk weights of systemd and Docker";
         item(Resource::Disk, what, verdict, found, remedy)
     }
 
     /// A module that is loaded has found out; else the kernel tells what it would.
-    fn probed(&self, parameter: &str, option: &str, function: &str) -> (Verdict, String) {
+    fn probed(&self, parameter: &str, function: &str) -> (Verdict, String) {
         let probed = self.text(&format!("/sys/module/cello/parameters/{parameter}"));
         let symbols = self.text("/proc/kallsyms").unwrap_or_default();
         let named = |line: &str| line.split_whitespace().nth(2) == Some(function);
-        let (option, found) = self.option(option);
+        let (option, found) = self.option("CONFIG_KRETPROBES");
         match (probed.as_deref().map(str::trim), option) {
             (Some("Y"), _) => (Verdict::Yes, "the kernel is probed".into()),
             (Some(_), _) => (Verdict::Limited, "the kernel refused the probe".into()),

@@ -25,7 +25,7 @@ impl Machine {
         machine.namespaces(4026531837, 4026531836, 4026531835);
         machine.file(
             "boot/config-7.3.4+deb13-amd64",
-            "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KPROBES=y\nCONFIG_KRETPROBES=y\nCONFIG_NET_SCH_BPF=m\n\
+            "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KRETPROBES=y\nCONFIG_NET_SCH_BPF=m\n\
              CONFIG_GROUP_SCHED_BANDWIDTH=y\nCONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n# CONFIG_PREEMPT_RT is not set\n",
         );
         machine.file(
@@ -59,7 +59,7 @@ impl Machine {
         self.file(
             &format!("boot/config-{release}"),
             &format!(
-                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KPROBES=y\nCONFIG_KRETPROBES=y\nCONFIG_CFS_BANDWIDTH=y\n\
+                "CONFIG_EXT_GROUP_SCHED=y\nCONFIG_BPF_JIT=y\nCONFIG_MODULES=y\nCONFIG_KRETPROBES=y\nCONFIG_CFS_BANDWIDTH=y\n\
                  CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n{qdiscs}"
             ),
         );
