@@ -301,19 +301,24 @@ static struct request *next_of(struct list_head *list)
 static enum hrtimer_restart wakes(struct hrtimer *timer)
 {
 	struct disk *d = container_of(timer, struct disk, wake);
+	unsigned long irq;
 
-	WRITE_ONCE(d->full, false);
+	/* Whoever is choosing now has found nothing, or sees that the timer has fired. */
+	spin_lock_irqsave(&d->lock, irq);
+	d->full = false;
+	spin_unlock_irqrestore(&d->lock, irq);
 	blk_mq_run_hw_queues(d->q, true);
 	return HRTIMER_NORESTART;
 }
 
-/* Under the lock. A timer that fires too soon sets itself anew by way of this. */
+/* Under the lock. A timer that fires too soon sets itself anew by way of this: one whose function
+ * runs is not queued, though it is active. */
 static void wake_in_time(struct disk *d)
 {
 	u64 at_ns = cello_wake_ns(&d->cello);
 
 	if (at_ns &&
-	    (!hrtimer_active(&d->wake) || at_ns < (u64)ktime_to_ns(hrtimer_get_expires(&d->wake))))
+	    (!hrtimer_is_queued(&d->wake) || at_ns < (u64)ktime_to_ns(hrtimer_get_expires(&d->wake))))
 		hrtimer_start(&d->wake, ns_to_ktime(at_ns), HRTIMER_MODE_ABS);
 }
 
