@@ -66,7 +66,7 @@ told() {
 }
 
 # ---- file systems, and the disk goes while files are written
-for kind in ext4 xfs btrfs; do
+for kind in $(times ext4 'ext4 xfs btrfs'); do
 	anew
 	case $kind in
 	ext4) options=(-q -F -J size=16) test=(fsck.ext4 -fn) ;;
@@ -100,21 +100,23 @@ anew
 sectors=$(blockdev --getsz /dev/testdisk0)
 above linear "$(mapped "0 $((sectors - 2048)) linear /dev/testdisk0 2048")"
 dmsetup --noudevsync remove above
-above crypt "$(mapped "0 $sectors crypt aes-xts-plain64 $(printf '%064d' 1) 0 /dev/testdisk0 0")"
-dmsetup --noudevsync remove above
-mdadm --build /dev/md0 --quiet --level=1 --raid-devices=2 /dev/testdisk0 missing
-above raid /dev/md0
-mdadm --stop --quiet /dev/md0
+for _ in $(times '' once); do
+	above crypt "$(mapped "0 $sectors crypt aes-xts-plain64 $(printf '%064d' 1) 0 /dev/testdisk0 0")"
+	dmsetup --noudevsync remove above
+	mdadm --build /dev/md0 --quiet --level=1 --raid-devices=2 /dev/testdisk0 missing
+	above raid /dev/md0
+	mdadm --stop --quiet /dev/md0
 
-mkfs.ext4 -qF -J size=16 /dev/testdisk0 1g
-mkdir -p /tmp/below
-mount /dev/testdisk0 /tmp/below
-truncate -s 256M /tmp/below/image
-loop=$(losetup --direct-io=on -f --show /tmp/below/image)
-mkfs.ext4 -qF -J size=16 "$loop"
-kept loop "$loop" ext4 noatime
-losetup -d "$loop"
-umount /tmp/below
+	mkfs.ext4 -qF -J size=16 /dev/testdisk0 1g
+	mkdir -p /tmp/below
+	mount /dev/testdisk0 /tmp/below
+	truncate -s 256M /tmp/below/image
+	loop=$(losetup --direct-io=on -f --show /tmp/below/image)
+	mkfs.ext4 -qF -J size=16 "$loop"
+	kept loop "$loop" ext4 noatime
+	losetup -d "$loop"
+	umount /tmp/below
+done
 
 # ---- memory that goes to the disk
 mkswap -q /dev/testdisk0 >/dev/null

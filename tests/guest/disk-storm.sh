@@ -69,8 +69,8 @@ storm() { # storm MODEL SIZE SWITCHES SEED: in the long run for five minutes at 
 	equal "nobody-waits-$1" "$(waiting)" 0
 	pull
 }
-storm turning 256k "$(times 6 500)" "${2:-1}"
-storm flat 2m "$(times 6 500)" "${2:-2}"
+storm turning 256k "$(times 3 500)" "${2:-1}"
+storm flat 2m "$(times 3 500)" "${2:-2}"
 
 # ---- faults, each while programs of all classes and of none use the disk
 echo turning >/sys/kernel/debug/testdisk/add

@@ -43,7 +43,7 @@ end() {
 }
 
 refused "no list" 2 "no list of processors" qlinux up cpu --fast-cpus 2-9
-for at in $(times '2,3:1 0,3:2' '0,1:1 2,3:1 0,3:2 2,3:2'); do
+for at in $(times '0,3:2' '0,1:1 2,3:1 0,3:2 2,3:2'); do
 	fast=${at%:*} domains=${at#*:}
 	check "up, $fast are fast, $domains domains" qlinux up cpu --fast-cpus "$fast" --domains "$domains"
 	start 2

@@ -4,6 +4,7 @@
 # description: sixteen classes of threads bound to single processors: none is lost from sight when several pass it over
 # cpus: 4
 # minutes: 1
+# only: long
 # prepare: qlinux up cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
