@@ -11,6 +11,10 @@
  *                class-specific ones say where in it; its head goes to the disk
  *   cello_done   a request was served: what it took is known
  *
+ * Each takes O(log n) of what is pending and O(n) of what is scheduled, which is bounded
+ * (CELLO_SCHEDULED_MAX); cello_next takes that many times, so there are steps of it
+ * (cello_next_step).
+ *
  * Class-independent. In a round of length P a class of weight w may use P w / sum w of the
  * disk's time. It uses what the scheduled queue is estimated to grow by for its requests,
  * reconciled with what they took. A round ends when every class that has requests, waiting
@@ -84,7 +88,8 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	cello_reached(c, &r->link);
 	if (!c->flight.arm)
 		cello_charge(r, k, r->estimate_ns);
-	r->scheduled = c->changed = true;
+	r->scheduled = true;
+	cello_changed(c, &r->link);
 	r->promised = g->class_id == CELLO_REALTIME;
 	k->scheduled++;
 	r->round = c->rounds;
@@ -92,25 +97,21 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	cello_reached(c, at);
 }
 
-/* Moves what may be moved. */
-CORE_FN void cello_fill(struct cello *c, u64 now_ns)
+CORE_FN bool cello_may_move(const struct cello *c)
 {
-	struct cello_group *stays = cello_stayed(c);
+	return c->waiting && c->queued < CELLO_SCHEDULED_MAX && !cello_scheduled_all(c);
+}
 
-	if (stays) {
-		cello_schedule(c, cello_at(stays->pending.next), now_ns);
-		cello_recheck(c, now_ns);
-		return;
-	}
-	while (c->waiting && c->queued < CELLO_SCHEDULED_MAX && !cello_scheduled_all(c)) {
-		struct cello_group *g = cello_choose(c);
+/* Moves one that may be moved. Returns whether there may be more. */
+CORE_FN bool cello_fill(struct cello *c, u64 now_ns)
+{
+	struct cello_group *stays = cello_stayed(c), *g = stays;
 
-		if (!g)
-			break;
+	if (!g && cello_may_move(c))
+		g = cello_choose(c);
+	if (g)
 		cello_schedule(c, cello_at(g->pending.next), now_ns);
-	}
-	if (c->changed)
-		cello_recheck(c, now_ns);
+	return g && !stays && cello_may_move(c);
 }
 
 /* ---- what the block layer calls ---------------------------------------- */
@@ -140,7 +141,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->unclassified = CELLO_THROUGHPUT;
 	flight_init(&c->flight, turning);
 	c->up = true;
-	c->changed = false;
+	c->changed = c->fills = false;
 	c->deadline_ns = CELLO_DEADLINE_DEFAULT_NS;
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
 	c->rounds = c->head = c->begun_ns = c->flight_ns = c->flight_spread = 0;
@@ -252,7 +253,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 
 	r->arrived_ns = now_ns;
 	r->service_ns = r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
-	r->scheduled = r->early = r->promised = false;
+	r->scheduled = r->early = r->changed = r->promised = false;
 	cello_await_came(c, g, now_ns);
 	k->came_ns = now_ns;
 	g->present++;
@@ -281,6 +282,8 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 	c->queued--;
 	c->older -= r->round != c->rounds;
 	c->class[r->group->class_id].scheduled--;
+	if (r->changed)
+		cello_changed(c, next);
 	cello_reached(c, next);
 }
 
@@ -323,19 +326,26 @@ CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
 }
 
 /* An arm that serves a request has that which continues it, too, so that it need not idle between;
- * where nobody may come before it. */
-CORE_FN bool cello_continues(struct cello *c, u64 now_ns)
+ * where nobody may come before it. Is it there? */
+CORE_FN bool cello_continues(const struct cello *c, u64 now_ns)
 {
-	const struct cello_request *r;
+	const struct cello_request *r = cello_at(c->scheduled.next);
 
-	if (!c->flight.arm || c->flight.number != 1)
-		return false;
-	if (cello_empty(&c->scheduled) && !cello_disputed(c, CELLO_THROUGHPUT, now_ns))
-		cello_fill(c, now_ns);
-	if (cello_empty(&c->scheduled))
-		return false;
-	r = cello_at(c->scheduled.next);
-	return r->sector == c->head && !cello_disputed(c, r->group->class_id, now_ns);
+	return !cello_empty(&c->scheduled) && r->sector == c->head &&
+	       !cello_disputed(c, r->group->class_id, now_ns);
+}
+
+/* May it be, or come there? */
+CORE_FN bool cello_may_continue(const struct cello *c)
+{
+	return c->flight.arm && c->flight.number == 1 && !c->keeps;
+}
+
+/* Is the scheduled queue to be filled, whether or not the disk may have one? */
+CORE_FN bool cello_fills(const struct cello *c, u64 now_ns)
+{
+	return c->fills ||
+	       (cello_empty(&c->scheduled) && !cello_disputed(c, CELLO_THROUGHPUT, now_ns));
 }
 
 /* It may, but is an interactive class there, or was lately, that waits long, does not use all of
@@ -368,8 +378,9 @@ CORE_FN bool cello_waits(struct cello *c)
 	return cello_turns(c) && k->part.present && !k->waiting && !k->scheduled;
 }
 
-/* The request that goes to the disk now, or none. */
-CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
+/* As cello_next, but one step of it: if it returns none and cello_more is true, another is to
+ * follow, before which the caller may let others go on. */
+CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 {
 	struct cello_request *r;
 	bool held, may;
@@ -379,13 +390,20 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
 		cello_turn_ends(c, now_ns);
 	may = cello_may_have(c);
-	if (may ? cello_waits(c) : c->keeps || !cello_continues(c, now_ns))
-		return 0;
+	if (may ? cello_waits(c) : !cello_may_continue(c))
+		goto none;
 	held = cello_held(c, now_ns);
 	if (held)
 		flight_withheld(&c->flight, now_ns);
-	if (may)
-		cello_fill(c, now_ns);
+	if (may || cello_fills(c, now_ns)) {
+		c->fills = cello_fill(c, now_ns);
+		if (c->fills)
+			return 0;
+		if (c->changed)
+			cello_recheck(c, now_ns);
+	}
+	if (!may && !cello_continues(c, now_ns))
+		return 0;
 	if (cello_empty(&c->scheduled)) {
 		c->flight.trial.shared |= c->waiting > 0;
 		return 0;
@@ -406,6 +424,25 @@ CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
 	flight_give(&c->flight, &r->flight, now_ns);
 	c->flight_ns += r->estimate_ns;
 	c->flight_spread += r->spread;
+	return r;
+none:
+	c->fills = false;
+	return 0;
+}
+
+CORE_FN bool cello_more(const struct cello *c)
+{
+	return c->fills;
+}
+
+/* The request that goes to the disk now, or none. */
+CORE_FN struct cello_request *cello_next(struct cello *c, u64 now_ns)
+{
+	struct cello_request *r;
+
+	do
+		r = cello_next_step(c, now_ns);
+	while (!r && cello_more(c));
 	return r;
 }
 
@@ -459,8 +496,8 @@ CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
 	struct cello_class *k = &c->class[r->group->class_id];
 
 	if (r->scheduled) {
+		r->changed = true;
 		cello_unschedule(c, r);
-		c->changed = true;
 	} else {
 		cello_unlink(&r->link);
 		cello_wait(c, r->group, -1);
@@ -478,7 +515,7 @@ CORE_FN void cello_return(struct cello *c, struct cello_request *r)
 	/* The arm did not move, unless others went there since. */
 	if (c->head == cello_end(r)) {
 		c->head = r->from;
-		c->changed = true;
+		cello_changed(c, c->scheduled.next);
 		cello_reached(c, c->scheduled.next);
 	}
 	cello_leave(c, r);
@@ -500,7 +537,7 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	r->sectors = sectors;
 	if (!r->scheduled)
 		return;
-	c->changed = true;
+	cello_changed(c, &r->link);
 	r->service_ns = 0; /* it is not known any more */
 	cello_reached(c, &r->link);
 	if (r->estimate_ns > before_ns)

@@ -107,6 +107,20 @@ CORE_FN void cello_wait(struct cello *c, struct cello_group *g, int more)
 	c->waiting += more;
 }
 
+/* The child, which is active, has this start tag now. */
+CORE_FN void cello_restart(struct cello_child *n, u64 start)
+{
+	struct cello_group *p = n->parent;
+
+	if (p->members == 1) {
+		n->at.flow.start = start;
+		return;
+	}
+	leftist_remove(&p->heap, &n->at);
+	n->at.flow.start = start;
+	leftist_insert(&p->heap, &n->at, ++p->order);
+}
+
 /* The group, which is active, was served for so much longer, or shorter, than was held. */
 CORE_FN void cello_serve(struct cello_group *g, s64 more_ns)
 {
@@ -119,10 +133,8 @@ CORE_FN void cello_serve(struct cello_group *g, s64 more_ns)
 		struct cello_group *p = n->parent;
 		struct sfq_flow *f = &n->at.flow;
 
-		leftist_remove(&p->heap, &n->at);
-		f->start = sfq_moved(f, forth, back, n->weight, &f->rem);
+		cello_restart(n, sfq_moved(f, forth, back, n->weight, &f->rem));
 		p->clock.max_finish = sfq_max(p->clock.max_finish, f->start);
-		leftist_insert(&p->heap, &n->at, ++p->order);
 	}
 }
 
@@ -163,11 +175,8 @@ CORE_FN void cello_taken(struct cello_group *g)
 		struct sfq_flow *f = &n->at.flow;
 		u64 least = clock->vtime - cello_round_tag(n->parent);
 
-		if (sfq_before(f->start, least)) {
-			leftist_remove(&n->parent->heap, &n->at);
-			f->start = least;
-			leftist_insert(&n->parent->heap, &n->at, ++n->parent->order);
-		}
+		if (sfq_before(f->start, least))
+			cello_restart(n, least);
 		sfq_serve(clock, f->start);
 	}
 }

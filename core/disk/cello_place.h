@@ -11,8 +11,8 @@
  */
 CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
 {
-	u64 at_ns = cello_free(c, now_ns), least = ~0ULL, spreads = c->flight_spread, error_ns,
-	    end_ns;
+	u64 at_ns = cello_free(c, now_ns), least = ~0ULL, spreads = c->flight_spread, root = 0,
+	    error_ns, end_ns;
 	struct cello_link *l;
 
 	if (!c->class[CELLO_REALTIME].scheduled)
@@ -26,7 +26,7 @@ CORE_FN void cello_slacks(struct cello *c, u64 now_ns)
 		end_ns = cello_served_ns(r, at_ns);
 		if (r->group->class_id != CELLO_REALTIME || r->deadline_ns < end_ns)
 			continue;
-		error_ns = disktime_error(&c->time, spreads);
+		error_ns = disktime_error(&c->time, spreads, &root);
 		r->slack_ns = r->deadline_ns - end_ns;
 		r->slack_ns -= error_ns < r->slack_ns ? error_ns : r->slack_ns;
 	}
@@ -144,7 +144,7 @@ CORE_FN bool cello_sooner(const struct cello_request *a, const struct cello_requ
 CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_request *r,
 						u64 now_ns)
 {
-	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, end_ns;
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, root = 0, end_ns;
 	struct cello_link *l = c->scheduled.next, *place = l, *tail = cello_tail(c);
 
 	for (; l != tail; l = l->next) {
@@ -155,9 +155,12 @@ CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_re
 			break;
 		at_ns += next->estimate_ns;
 		spreads += next->spread;
-		end_ns = at_ns + cello_service(c, cello_end(next), r);
-		if (realtime || end_ns + disktime_error(&c->time, spreads) <= r->deadline_ns)
-			place = l->next;
+		if (!realtime) {
+			end_ns = at_ns + cello_service(c, cello_end(next), r);
+			if (end_ns + disktime_error(&c->time, spreads, &root) > r->deadline_ns)
+				continue;
+		}
+		place = l->next;
 	}
 	return place;
 }
@@ -179,11 +182,20 @@ CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r,
 	return at ? at : cello_scan(c, r, behind);
 }
 
+/* What is at this place, and behind it, is served later or earlier than was thought. */
+CORE_FN void cello_changed(struct cello *c, struct cello_link *at)
+{
+	c->changed = true;
+	if (at != &c->scheduled)
+		cello_at(at)->changed = true;
+}
+
 /* The queue has changed: who is late now is promised no more to be in time. */
 CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 {
-	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread;
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, root = 0;
 	struct cello_link *l;
+	bool changed = false;
 
 	c->changed = false;
 	if (!c->class[CELLO_REALTIME].scheduled)
@@ -194,10 +206,14 @@ CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 
 		spreads += r->spread;
 		at_ns += r->estimate_ns;
+		changed |= r->changed;
+		r->changed = false;
 		if (r->group->class_id != CELLO_REALTIME)
 			continue;
 		r->promised &= cello_served_ns(r, at_ns) <= r->deadline_ns;
-		error_ns = disktime_error(&c->time, spreads);
+		if (!changed)
+			continue;
+		error_ns = disktime_error(&c->time, spreads, &root);
 		if (r->error_ns < error_ns)
 			r->error_ns = error_ns;
 	}

@@ -94,6 +94,7 @@ struct cello_request {
 	bool scheduled;  /* it is in the scheduled queue */
 	bool open;       /* it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
+	bool changed;    /* as the scheduled queue, from it on */
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
 };
 
@@ -179,6 +180,7 @@ struct cello {
 	u64 head;                  /* where the last request that was issued ends */
 	bool up;                   /* the arm moved to higher sectors for it */
 	bool changed;              /* the scheduled queue, since promises were checked */
+	bool fills;                /* it is being filled */
 	u64 begun_ns;  /* the disk was done with a request, or was idle and was given one */
 	u64 flight_ns; /* since then what is at the disk is estimated to take */
 	u64 flight_spread;

@@ -302,20 +302,28 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 	m->worst_ns = off > m->worst_ns ? off : m->worst_ns - m->worst_ns / 256;
 }
 
-CORE_FN u64 disktime_root(u64 x)
+/* By Newton's method, from a root that is near; 0: from a power of two. */
+CORE_FN u64 disktime_root(u64 x, u64 near)
 {
-	u64 root = 0, bit = 1ULL << 31;
+	u64 root, next;
 
-	for (; bit; bit >>= 1)
-		if ((root + bit) * (root + bit) <= x)
-			root += bit;
+	if (!x)
+		return 0;
+	root = near ? near : 1ULL << (63 - __builtin_clzll(x)) / 2;
+	next = (root + x / root) / 2; /* not below, from wherever it begins */
+	do {
+		root = next;
+		next = (root + x / root) / 2;
+	} while (next < root);
 	return root;
 }
 
-/* What the time of several requests in a row may be off by, from the sum of their spreads. */
-CORE_FN u64 disktime_error(const struct disktime CORE_MEM *m, u64 spreads)
+/* What the time of several requests in a row may be off by, from the sum of their spreads, whose
+ * root is kept for the next sum; 0 at first. */
+CORE_FN u64 disktime_error(const struct disktime CORE_MEM *m, u64 spreads, u64 *root)
 {
-	return m->worst_ns + DISKTIME_CHANCES * 1000 * disktime_root(spreads);
+	*root = disktime_root(spreads, *root);
+	return m->worst_ns + DISKTIME_CHANCES * 1000 * *root;
 }
 
 #endif

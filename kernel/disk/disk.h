@@ -26,7 +26,8 @@ enum {
 	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */
 	REQUESTS_RESERVED = 64, /* when there is no memory for more */
 	NOTED_BITS = 8,
-	SPARES_MAX = 256, /* of struct disk_request that are kept */
+	SPARES_MAX = 256,     /* of struct disk_request that are kept */
+	INSERTED_AT_ONCE = 4, /* of requests that come together, while interrupts are off */
 };
 
 /* Of the bio that a task was last seen with: where its group counts. */

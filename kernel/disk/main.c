@@ -267,6 +267,25 @@ static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struc
 	list_add_tail(&rq->queuelist, &d->bypass);
 }
 
+static struct request *next_of(struct list_head *list)
+{
+	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
+
+	if (rq)
+		list_del_init(&rq->queuelist);
+	return rq;
+}
+
+/* Under the lock, with interrupts off. */
+static noinline void insert_some(struct disk *d, struct list_head *list, blk_insert_t flags,
+				 struct list_head *merged)
+{
+	u32 n;
+
+	for (n = 0; n < INSERTED_AT_ONCE && !list_empty(list); n++)
+		insert(d, next_of(list), flags, merged);
+}
+
 static void disk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 				 blk_insert_t flags)
 {
@@ -275,27 +294,16 @@ static void disk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *l
 	unsigned long irq;
 	LIST_HEAD(merged);
 
-	spin_lock_irqsave(&d->lock, irq);
-	list_for_each_entry_safe(rq, next, list, queuelist)
-	{
-		list_del_init(&rq->queuelist);
-		insert(d, rq, flags, &merged);
+	while (!list_empty(list)) {
+		spin_lock_irqsave(&d->lock, irq);
+		insert_some(d, list, flags, &merged);
+		spin_unlock_irqrestore(&d->lock, irq);
 	}
-	spin_unlock_irqrestore(&d->lock, irq);
 	list_for_each_entry_safe(rq, next, &merged, queuelist)
 	{
 		list_del_init(&rq->queuelist);
 		blk_mq_free_request(rq);
 	}
-}
-
-static struct request *next_of(struct list_head *list)
-{
-	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
-
-	if (rq)
-		list_del_init(&rq->queuelist);
-	return rq;
 }
 
 static enum hrtimer_restart wakes(struct hrtimer *timer)
@@ -317,34 +325,47 @@ static void wake_in_time(struct disk *d)
 {
 	u64 at_ns = cello_wake_ns(&d->cello);
 
-	if (at_ns &&
-	    (!hrtimer_is_queued(&d->wake) || at_ns < (u64)ktime_to_ns(hrtimer_get_expires(&d->wake))))
+	if (at_ns && (!hrtimer_is_queued(&d->wake) ||
+		      at_ns < (u64)ktime_to_ns(hrtimer_get_expires(&d->wake))))
 		hrtimer_start(&d->wake, ns_to_ktime(at_ns), HRTIMER_MODE_ABS);
 }
 
+/* Under the lock, with interrupts off: one step. Not inlined, as insert_some: tracers are to see
+ * how long that is. */
+static noinline struct request *chosen(struct disk *d, bool *more)
+{
+	struct disk_request *r;
+
+	r = (struct disk_request *)cello_next_step(&d->cello, ktime_get_ns());
+	*more = !r && cello_more(&d->cello);
+	d->full = !r && !*more;
+	if (d->full)
+		wake_in_time(d);
+	if (!r)
+		return NULL;
+	r->place = AT_DISK;
+	sort_out(d, r->rq);
+	return r->rq;
+}
+
+/* Interrupts are on between the steps of choosing. */
 static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
-	struct disk_request *r;
 	struct request *rq;
 	unsigned long irq;
+	bool more;
 
-	spin_lock_irqsave(&d->lock, irq);
-	rq = next_of(&d->first);
-	if (!rq)
-		rq = next_of(&d->bypass);
-	if (!rq) {
-		r = (struct disk_request *)cello_next(&d->cello, ktime_get_ns());
-		d->full = !r;
-		if (!r)
-			wake_in_time(d);
-		if (r) {
-			r->place = AT_DISK;
-			rq = r->rq;
-			sort_out(d, rq);
-		}
-	}
-	spin_unlock_irqrestore(&d->lock, irq);
+	do {
+		spin_lock_irqsave(&d->lock, irq);
+		rq = next_of(&d->first);
+		if (!rq)
+			rq = next_of(&d->bypass);
+		more = false;
+		if (!rq)
+			rq = chosen(d, &more);
+		spin_unlock_irqrestore(&d->lock, irq);
+	} while (more);
 	return rq;
 }
 

@@ -113,7 +113,7 @@ modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=5000000 hw
 under nullb0 cello
 mkdir -p $CG/p $CG/q
 echo '+io' >$CG/p/cgroup.subtree_control
-for many in 1 $(times 8 64); do
+for many in $(times 8 '1 8 64'); do
 	children=()
 	for ((i = 0; i < many; i++)); do
 		mkdir -p $CG/p/$i

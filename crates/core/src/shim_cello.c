@@ -117,8 +117,10 @@ u64 qcore_cello_wake(struct pool *p)
 
 void qcore_cello_said(struct pool *p, u32 r, struct qcore_cello_said *said)
 {
+	u64 root = 0;
+
 	said->estimate_ns = p->request[r].estimate_ns;
-	said->error_ns = disktime_error(&p->cello.time, p->request[r].spread);
+	said->error_ns = disktime_error(&p->cello.time, p->request[r].spread, &root);
 	said->promised = p->request[r].promised;
 }
 
