@@ -57,15 +57,16 @@
 #include "cello_share.h"
 
 /* So much in all. What took longer than any request was no fault of who asked. */
-CORE_FN void cello_charge(struct cello_request *r, struct cello_class *k, u64 ns)
+CORE_FN void cello_charge(struct cello *c, struct cello_request *r, u64 ns)
 {
+	struct cello_class *k = &c->class[r->group->class_id];
 	s64 more;
 
 	if (ns > DISKTIME_MAX_NS)
 		ns = DISKTIME_MAX_NS;
 	more = (s64)ns - (s64)r->charged_ns;
 	r->charged_ns = ns;
-	cello_serve(r->group, more);
+	cello_serve(c, r->group, more);
 	cello_use(k, more);
 }
 
@@ -81,13 +82,13 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	at = cello_place(c, r, now_ns);
 	cello_unlink(&r->link);
 	cello_wait(c, g, -1);
-	cello_taken(g);
+	cello_taken(c, g);
 	if (c->flight.arm)
-		cello_charge(r, k, cello_growth(c, at, r));
+		cello_charge(c, r, cello_growth(c, at, r));
 	cello_before(at, &r->link);
 	cello_reached(c, &r->link);
 	if (!c->flight.arm)
-		cello_charge(r, k, r->estimate_ns);
+		cello_charge(c, r, r->estimate_ns);
 	r->scheduled = true;
 	cello_changed(c, &r->link);
 	r->promised = g->class_id == CELLO_REALTIME;
@@ -135,7 +136,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	cello_ring(&c->awaited);
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
-	c->keeps = c->stays = 0;
+	c->keeps = c->stays = c->sole = 0;
 	c->kept = false;
 	c->flight_max_ns = c->turn_ns = 0;
 	c->unclassified = CELLO_THROUGHPUT;
@@ -291,13 +292,12 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 CORE_FN bool cello_may_have(const struct cello *c)
 {
 	const struct flight *f = &c->flight;
-	u32 members = c->class[0].members + c->class[1].members + c->class[2].members;
 
 	if (f->number >= f->most)
 		return false;
 	/* Where there are several groups at least as many wait, once all lanes are busy twice:
 	 * what the disk has all of is not divided by anybody. */
-	if (f->learns && members > 1 && f->number >= f->lanes * 2 &&
+	if (f->learns && cello_members(c) > 1 && f->number >= f->lanes * 2 &&
 	    f->number >= c->waiting + c->queued && f->number >= CELLO_FLIGHT_LEAST)
 		return false;
 	if (f->number < CELLO_FLIGHT_LEAST || f->number < f->lanes)
@@ -474,7 +474,7 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 			      c->waiting || c->queued);
 	cello_waited(c, r, now_ns);
 	disktime_learn(&c->time, &of, r->service_ns, c->flight.clock_ns - r->flight.begun_ns);
-	cello_charge(r, k, took_ns);
+	cello_charge(c, r, took_ns);
 	k->part.served_ns += took_ns;
 	k->part.served++;
 	r->group->served_ns += took_ns;
@@ -493,8 +493,6 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 /* It leaves without being served: it was merged into another, or the device goes. */
 CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
 {
-	struct cello_class *k = &c->class[r->group->class_id];
-
 	if (r->scheduled) {
 		r->changed = true;
 		cello_unschedule(c, r);
@@ -502,14 +500,14 @@ CORE_FN void cello_remove(struct cello *c, struct cello_request *r)
 		cello_unlink(&r->link);
 		cello_wait(c, r->group, -1);
 	}
-	cello_charge(r, k, 0);
+	cello_charge(c, r, 0);
 	cello_leave(c, r);
 }
 
 /* The disk did not take it: it is no longer in flight, and may be added again. */
 CORE_FN void cello_return(struct cello *c, struct cello_request *r)
 {
-	cello_charge(r, &c->class[r->group->class_id], 0);
+	cello_charge(c, r, 0);
 	flight_leave(&c->flight, &r->flight);
 	cello_landed(c, r);
 	/* The arm did not move, unless others went there since. */
@@ -541,7 +539,7 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	r->service_ns = 0; /* it is not known any more */
 	cello_reached(c, &r->link);
 	if (r->estimate_ns > before_ns)
-		cello_charge(r, &c->class[r->group->class_id],
+		cello_charge(c, r,
 			     r->charged_ns + r->estimate_ns - before_ns);
 	cello_reached(c, r->link.next);
 }

@@ -15,6 +15,9 @@
  * place. So that it finds its share when it comes, those that are ahead of it by half of a round's
  * share are held (cello_near), and so an arm stays for a round's share with each. Who is far
  * behind, because it cannot use its share, is owed no more than a round's.
+ *
+ * While one group alone has requests, or is awaited, nothing of this is kept: whenever another
+ * comes, both begin at v(t).
  */
 #ifndef QLINUX_CORE_CELLO_GROUP_H
 #define QLINUX_CORE_CELLO_GROUP_H
@@ -55,12 +58,25 @@ CORE_FN struct cello_child *cello_above(struct cello_child *n)
 	return n->parent->child.parent ? &n->parent->child : 0;
 }
 
-/* The group has requests, or is awaited: so have those above it. */
-CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
+/* Of a round, in nanoseconds. */
+CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
+{
+	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
+}
+
+/* So many more wait below it, and at leaves with more than one. */
+CORE_FN void cello_mark(struct cello_child *n, int more, int deeper)
+{
+	n->waiting += more;
+	n->deep += deeper;
+	n->at.marks = (n->waiting ? CELLO_WAITS : 0) | (n->deep ? CELLO_DEEP : 0);
+}
+
+/* The group has its place in the tree, and those above it. */
+CORE_FN void cello_enters(struct cello_group *g)
 {
 	struct cello_child *n;
 
-	c->class[g->class_id].members++;
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct cello_group *p = n->parent;
 
@@ -72,11 +88,51 @@ CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
 	}
 }
 
+/* Another comes than that which was alone. */
+CORE_FN void cello_joined(struct cello *c)
+{
+	struct cello_group *g = c->sole;
+	u64 share_ns = cello_share(c, &c->class[g->class_id]);
+	struct cello_child *n;
+
+	c->sole = 0;
+	for (n = &g->own; n; n = cello_above(n)) {
+		n->parent->length_ns = share_ns;
+		if (n != &g->own)
+			cello_mark(n, g->own.waiting, g->own.deep);
+	}
+	cello_enters(g);
+}
+
+CORE_FN u32 cello_members(const struct cello *c)
+{
+	return c->class[0].members + c->class[1].members + c->class[2].members;
+}
+
+/* The group has requests, or is awaited: so have those above it. */
+CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
+{
+	bool sole = !cello_members(c);
+
+	c->class[g->class_id].members++;
+	if (sole) {
+		c->sole = g;
+		return;
+	}
+	if (c->sole)
+		cello_joined(c);
+	cello_enters(g);
+}
+
 CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
 {
 	struct cello_child *n;
 
 	c->class[g->class_id].members--;
+	if (c->sole) {
+		c->sole = 0;
+		return;
+	}
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct cello_group *p = n->parent;
 
@@ -97,11 +153,8 @@ CORE_FN void cello_wait(struct cello *c, struct cello_group *g, int more)
 	int deeper = (g->own.waiting + more > 1) - deep;
 	struct cello_child *n;
 
-	for (n = &g->own; n; n = cello_above(n)) {
-		n->waiting += more;
-		n->deep += deeper;
-		n->at.marks = (n->waiting ? CELLO_WAITS : 0) | (n->deep ? CELLO_DEEP : 0);
-	}
+	for (n = &g->own; n; n = c->sole ? 0 : cello_above(n))
+		cello_mark(n, more, deeper);
 	k->waiting += more;
 	k->deep += deeper;
 	c->waiting += more;
@@ -122,12 +175,12 @@ CORE_FN void cello_restart(struct cello_child *n, u64 start)
 }
 
 /* The group, which is active, was served for so much longer, or shorter, than was held. */
-CORE_FN void cello_serve(struct cello_group *g, s64 more_ns)
+CORE_FN void cello_serve(const struct cello *c, struct cello_group *g, s64 more_ns)
 {
 	u64 forth = more_ns > 0 ? more_ns : 0, back = more_ns < 0 ? -more_ns : 0;
 	struct cello_child *n;
 
-	if (!more_ns)
+	if (!more_ns || c->sole)
 		return;
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct cello_group *p = n->parent;
@@ -155,10 +208,12 @@ CORE_FN bool cello_near(const struct cello_child *n)
 }
 
 /* The same of the group and all above it. */
-CORE_FN bool cello_all_near(struct cello_group *g)
+CORE_FN bool cello_all_near(const struct cello *c, struct cello_group *g)
 {
 	struct cello_child *n;
 
+	if (c->sole)
+		return true;
 	for (n = &g->own; n; n = cello_above(n))
 		if (!cello_near(n))
 			return false;
@@ -166,10 +221,12 @@ CORE_FN bool cello_all_near(struct cello_group *g)
 }
 
 /* The group's request is scheduled: v(t) of its path comes to it. */
-CORE_FN void cello_taken(struct cello_group *g)
+CORE_FN void cello_taken(const struct cello *c, struct cello_group *g)
 {
 	struct cello_child *n;
 
+	if (c->sole)
+		return;
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct sfq_clock *clock = &n->parent->clock;
 		struct sfq_flow *f = &n->at.flow;

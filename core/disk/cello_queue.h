@@ -173,6 +173,7 @@ struct cello {
 	u64 rounds;
 	u64 await_ns;              /* some group is awaited no longer than until then; 0: none is */
 	struct cello_link awaited; /* groups that are */
+	struct cello_group *sole;  /* no other has requests, or is awaited: the heaps are empty */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	bool kept;                 /* though others waited */
@@ -235,20 +236,24 @@ CORE_FN u64 cello_queue_ns(const struct cello *c)
 	return ns;
 }
 
+/* The request is reached from there. */
+CORE_FN void cello_estimated(struct cello *c, struct cello_request *r, u64 from)
+{
+	struct disktime_of of = {from, r->sector, r->sectors, r->way};
+	struct disktime_terms terms = disktime_terms(&c->time, &of);
+
+	r->service_ns = disktime_sum(&terms, &of);
+	r->estimate_ns = flight_part(&c->flight, r->service_ns);
+	r->spread = disktime_spread(&terms, &of);
+}
+
 /* What is there is reached from elsewhere now. */
 CORE_FN void cello_reached(struct cello *c, struct cello_link *at)
 {
 	struct cello_request *r = cello_at(at);
-	struct disktime_terms terms;
-	struct disktime_of of;
 
-	if (at == &c->scheduled || (!c->flight.arm && r->service_ns))
-		return;
-	of = (struct disktime_of){cello_from(c, at), r->sector, r->sectors, r->way};
-	terms = disktime_terms(&c->time, &of);
-	r->service_ns = disktime_sum(&terms, &of);
-	r->estimate_ns = flight_part(&c->flight, r->service_ns);
-	r->spread = disktime_spread(&terms, &of);
+	if (at != &c->scheduled && (c->flight.arm || !r->service_ns))
+		cello_estimated(c, r, cello_from(c, at));
 }
 
 /* By how much the scheduled queue grows with the request before this place. It may shrink:

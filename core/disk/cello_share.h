@@ -26,11 +26,6 @@
 
 #include "cello_group.h"
 
-CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
-{
-	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
-}
-
 CORE_FN bool cello_left(const struct cello_part *p, u64 share_ns)
 {
 	return p->used_ns < (s64)share_ns;
@@ -96,6 +91,8 @@ CORE_FN struct cello_group *cello_group_next(const struct cello *c, struct cello
 {
 	struct cello_group *g;
 
+	if (c->sole)
+		return c->sole;
 	k->root.length_ns = k->part.weight ? cello_share(c, k) : c->round_ns;
 	g = cello_first(&k->root, CELLO_WAITS, false);
 	return !g && cello_spare(c) ? cello_first(&k->root, CELLO_DEEP, true) : g;
@@ -228,7 +225,7 @@ CORE_FN bool cello_entitled(const struct cello *c, struct cello_group *g)
 {
 	const struct cello_class *k = &c->class[g->class_id];
 
-	return (!k->part.weight || cello_left(&k->part, cello_share(c, k))) && cello_all_near(g);
+	return (!k->part.weight || cello_left(&k->part, cello_share(c, k))) && cello_all_near(c, g);
 }
 
 /* It is awaited no longer; what the disk idled for it meanwhile is charged to it. */
@@ -248,7 +245,7 @@ CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns
 	c->kept = false;
 	g->served_ns += kept_ns;
 	k->part.served_ns += kept_ns;
-	cello_serve(g, kept_ns);
+	cello_serve(c, g, kept_ns);
 	cello_use(k, kept_ns);
 }
 
