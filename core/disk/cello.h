@@ -66,7 +66,8 @@ CORE_FN void cello_charge(struct cello *c, struct cello_request *r, u64 ns)
 		ns = DISKTIME_MAX_NS;
 	more = (s64)ns - (s64)r->charged_ns;
 	r->charged_ns = ns;
-	cello_serve(c, r->group, more);
+	if (!c->sole)
+		cello_serve(r->group, more);
 	cello_use(k, more);
 }
 
@@ -242,6 +243,8 @@ CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 		cello_await_ends(c, g, now_ns);
 		cello_goes(c, g);
 	}
+	if (c->sole == g)
+		cello_sole_goes(c);
 	if (c->stays == g)
 		c->stays = 0;
 }
@@ -261,7 +264,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	k->part.present++;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
-	r->open = !c->turn_ns && cello_entitled(c, g);
+	r->open = g->class_id == CELLO_INTERACTIVE && !c->turn_ns && cello_entitled(c, g);
 }
 
 CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
@@ -378,23 +381,35 @@ CORE_FN bool cello_waits(struct cello *c)
 	return cello_turns(c) && k->part.present && !k->waiting && !k->scheduled;
 }
 
-/* As cello_next, but one step of it: if it returns none and cello_more is true, another is to
- * follow, before which the caller may let others go on. */
-CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
+/* Where there is no arm, the next request of who is alone there goes past the scheduled queue; no
+ * real-time one, which is promised to be in time when it is scheduled. Rounds end as its share is
+ * used. */
+CORE_FN struct cello_request *cello_alone(struct cello *c)
+{
+	struct cello_group *g = c->sole;
+	struct cello_request *r;
+	struct cello_class *k;
+	u64 share_ns;
+
+	if (!g || !g->own.waiting || c->queued || c->flight.arm || g->class_id == CELLO_REALTIME)
+		return 0;
+	k = &c->class[g->class_id];
+	share_ns = cello_share(c, k);
+	if (k->part.weight && !cello_left(&k->part, share_ns))
+		cello_round(c, cello_rounds(&k->part, share_ns));
+	r = cello_at(g->pending.next);
+	cello_unlink(&r->link);
+	cello_wait(c, g, -1);
+	cello_estimated(c, r, c->head);
+	cello_charge(c, r, r->estimate_ns);
+	return r;
+}
+
+/* The head of the scheduled queue, which is filled before if the disk may have it, or none. */
+CORE_FN struct cello_request *cello_scheduled_next(struct cello *c, bool may, bool held, u64 now_ns)
 {
 	struct cello_request *r;
-	bool held, may;
 
-	if (c->await_ns && c->await_ns <= now_ns)
-		cello_await_over(c, now_ns);
-	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
-		cello_turn_ends(c, now_ns);
-	may = cello_may_have(c);
-	if (may ? cello_waits(c) : !cello_may_continue(c))
-		goto none;
-	held = cello_held(c, now_ns);
-	if (held)
-		flight_withheld(&c->flight, now_ns);
 	if (may || cello_fills(c, now_ns)) {
 		c->fills = cello_fill(c, now_ns);
 		if (c->fills)
@@ -411,13 +426,40 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	r = cello_at(c->scheduled.next);
 	if (held && !r->early)
 		return 0;
+	cello_reached(c, &r->link);
+	return r;
+}
+
+/* As cello_next, but one step of it: if it returns none and cello_more is true, another is to
+ * follow, before which the caller may let others go on. */
+CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
+{
+	struct cello_request *r = 0;
+	bool held, may;
+
+	if (c->await_ns && c->await_ns <= now_ns)
+		cello_await_over(c, now_ns);
+	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
+		cello_turn_ends(c, now_ns);
+	may = cello_may_have(c);
+	if (may ? cello_waits(c) : !cello_may_continue(c))
+		goto none;
+	held = cello_held(c, now_ns);
+	if (held)
+		flight_withheld(&c->flight, now_ns);
+	if (may && !held)
+		r = cello_alone(c);
+	if (!r)
+		r = cello_scheduled_next(c, may, held, now_ns);
+	if (!r)
+		return 0;
 	c->kept = false;
 	r->from = c->head;
-	cello_reached(c, &r->link);
 	if (r->sector != c->head)
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);
-	cello_unschedule(c, r);
+	if (r->scheduled)
+		cello_unschedule(c, r);
 	if (!c->flight.number)
 		c->begun_ns = now_ns;
 	cello_turn_of(c, r, now_ns);
@@ -539,8 +581,7 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	r->service_ns = 0; /* it is not known any more */
 	cello_reached(c, &r->link);
 	if (r->estimate_ns > before_ns)
-		cello_charge(c, r,
-			     r->charged_ns + r->estimate_ns - before_ns);
+		cello_charge(c, r, r->charged_ns + r->estimate_ns - before_ns);
 	cello_reached(c, r->link.next);
 }
 

@@ -17,7 +17,7 @@
  * behind, because it cannot use its share, is owed no more than a round's.
  *
  * While one group alone has requests, or is awaited, nothing of this is kept: whenever another
- * comes, both begin at v(t).
+ * comes, both begin at v(t). It counts as there until then.
  */
 #ifndef QLINUX_CORE_CELLO_GROUP_H
 #define QLINUX_CORE_CELLO_GROUP_H
@@ -109,30 +109,35 @@ CORE_FN u32 cello_members(const struct cello *c)
 	return c->class[0].members + c->class[1].members + c->class[2].members;
 }
 
+CORE_FN void cello_sole_goes(struct cello *c)
+{
+	c->class[c->sole->class_id].members--;
+	c->sole = 0;
+}
+
 /* The group has requests, or is awaited: so have those above it. */
 CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
 {
-	bool sole = !cello_members(c);
-
-	c->class[g->class_id].members++;
-	if (sole) {
-		c->sole = g;
+	if (c->sole == g)
 		return;
-	}
+	if (c->sole && !c->sole->present && !c->sole->await_ns)
+		cello_sole_goes(c);
 	if (c->sole)
 		cello_joined(c);
-	cello_enters(g);
+	if (cello_members(c))
+		cello_enters(g);
+	else
+		c->sole = g;
+	c->class[g->class_id].members++;
 }
 
 CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
 {
 	struct cello_child *n;
 
-	c->class[g->class_id].members--;
-	if (c->sole) {
-		c->sole = 0;
+	if (c->sole)
 		return;
-	}
+	c->class[g->class_id].members--;
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct cello_group *p = n->parent;
 
@@ -175,12 +180,12 @@ CORE_FN void cello_restart(struct cello_child *n, u64 start)
 }
 
 /* The group, which is active, was served for so much longer, or shorter, than was held. */
-CORE_FN void cello_serve(const struct cello *c, struct cello_group *g, s64 more_ns)
+CORE_FN void cello_serve(struct cello_group *g, s64 more_ns)
 {
 	u64 forth = more_ns > 0 ? more_ns : 0, back = more_ns < 0 ? -more_ns : 0;
 	struct cello_child *n;
 
-	if (!more_ns || c->sole)
+	if (!more_ns)
 		return;
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct cello_group *p = n->parent;

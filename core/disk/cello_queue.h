@@ -92,7 +92,7 @@ struct cello_request {
 	u64 spread;      /* of that (disktime.h) */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
-	bool open;       /* it came while its class had something left, and no turn */
+	bool open;       /* interactive: it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool changed;    /* as the scheduled queue, from it on */
 	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
@@ -173,7 +173,8 @@ struct cello {
 	u64 rounds;
 	u64 await_ns;              /* some group is awaited no longer than until then; 0: none is */
 	struct cello_link awaited; /* groups that are */
-	struct cello_group *sole;  /* no other has requests, or is awaited: the heaps are empty */
+	struct cello_group *sole;  /* no other has requests, or is awaited, and the heaps are empty;
+				      or it was the last */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	bool kept;                 /* though others waited */

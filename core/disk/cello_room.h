@@ -45,6 +45,12 @@ CORE_FN u32 cello_room_most(u32 tags)
 	return tags > 1 ? tags - (tags + 3) / 4 : 1;
 }
 
+/* While so few requests are there in all, each may choose from all tags. */
+CORE_FN bool cello_room_ample(u32 requests, u32 tags)
+{
+	return (u64)requests * requests < tags / 2;
+}
+
 /* How many tags the next request of the slot may choose from. */
 CORE_FN u32 cello_room_for(const struct cello_room *room, u32 slot, u32 tags)
 {

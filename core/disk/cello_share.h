@@ -245,7 +245,8 @@ CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns
 	c->kept = false;
 	g->served_ns += kept_ns;
 	k->part.served_ns += kept_ns;
-	cello_serve(c, g, kept_ns);
+	if (!c->sole)
+		cello_serve(g, kept_ns);
 	cello_use(k, kept_ns);
 }
 
@@ -306,6 +307,9 @@ CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 	g->in_turn = c->turn_ns && g->class_id == CELLO_INTERACTIVE;
 	think_ns = g->in_turn ? g->turn_think_ns : g->think_ns;
 	if (g->single < CELLO_AWAIT_SINGLE || think_ns * 2 > CELLO_AWAIT_MAX_NS)
+		return;
+	/* Without an arm nobody's share depends on it yet. */
+	if (c->sole && !c->flight.arm && !c->turn_ns)
 		return;
 	g->await_ns =
 		now_ns + think_ns * 2 + (c->flight.arm ? CELLO_AWAIT_ARM_NS : CELLO_AWAIT_MIN_NS);

@@ -199,8 +199,14 @@ CORE_INLINE struct disktime_terms disktime_terms(struct disktime CORE_MEM *m,
 {
 	struct disktime_terms s;
 
-	s.position = &m->position[r->way][disktime_backwards(m, r)][disktime_distance(m, r)];
-	s.transfer = &m->transfer[r->way][disktime_zone(m, r->sector)];
+	if (m->turning) {
+		s.position =
+			&m->position[r->way][disktime_backwards(m, r)][disktime_distance(m, r)];
+		s.transfer = &m->transfer[r->way][disktime_zone(m, r->sector)];
+	} else {
+		s.position = m->position[r->way][0];
+		s.transfer = m->transfer[r->way];
+	}
 	s.position_ns = s.position->seen ? s.position->ns : disktime_position_ns(m, r);
 	s.even_ns = s.transfer->weight ? s.transfer->even_ns : disktime_even_ns(m, r);
 	return s;

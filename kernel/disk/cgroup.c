@@ -43,6 +43,10 @@ static u32 weight_of(const struct said *said)
 	return own ? own : followed ? followed : CELLO_WEIGHT_DEFAULT;
 }
 
+/* How often a class was written, in any cgroup. */
+static u32 class_writes;
+static DEFINE_SPINLOCK(class_lock);
+
 u32 cgroup_class(struct cgroup_subsys_state *css)
 {
 	for (; css; css = css->parent) {
@@ -55,9 +59,37 @@ u32 cgroup_class(struct cgroup_subsys_state *css)
 	return CELLO_CLASSES;
 }
 
+static_assert(CELLO_CLASSES < 4);
+
+u32 member_class(struct disk_cgroup *c)
+{
+	u32 known = READ_ONCE(c->class_known), now = smp_load_acquire(&class_writes) << 2;
+
+	if ((known ^ now) < 4)
+		return known & 3;
+	known = cgroup_class(&c->pd.blkg->blkcg->css);
+	WRITE_ONCE(c->class_known, now | known);
+	return known;
+}
+
 struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg)
 {
 	return blkg ? (struct disk_cgroup *)blkg->pd[policy.plid] : NULL;
+}
+
+/* It is not pinned for a next request. */
+static void let_go(struct disk *d, struct blkcg_gq *blkg)
+{
+	unsigned long irq;
+	bool pinned;
+
+	spin_lock_irqsave(&d->lock, irq);
+	pinned = d->pinned == blkg;
+	if (pinned)
+		d->pinned = NULL;
+	spin_unlock_irqrestore(&d->lock, irq);
+	if (pinned)
+		percpu_ref_put(&blkg->refcnt);
 }
 
 /* ---- the kernel's records ---------------------------------------------- */
@@ -99,6 +131,7 @@ static void member_init(struct blkg_policy_data *pd)
 	parent = pd->blkg->parent && pd->blkg->parent->parent ? cgroup_of(pd->blkg->parent) : NULL;
 	c->disk = disk_of(pd->blkg->q);
 	c->id = cgroup_id(blkcg->css.cgroup);
+	c->class_known = ~(READ_ONCE(class_writes) << 2);
 	spin_lock(&c->disk->lock);
 	for (i = 0; i < CELLO_CLASSES; i++)
 		cello_group_init(&c->disk->cello, &c->group[i], parent ? &parent->group[i] : NULL,
@@ -120,6 +153,12 @@ static void member_online(struct blkg_policy_data *pd)
 	for (i = 0; i < CELLO_CLASSES; i++)
 		cello_group_set_weight(&c->group[i], weight_of(said));
 	spin_unlock(&c->disk->lock);
+}
+
+/* The cgroup goes; it is not online any more. */
+static void member_offline(struct blkg_policy_data *pd)
+{
+	let_go(((struct disk_cgroup *)pd)->disk, pd->blkg);
 }
 
 static void member_free(struct blkg_policy_data *pd)
@@ -195,7 +234,10 @@ static ssize_t class_write(struct kernfs_open_file *of, char *text, size_t size,
 	class_id = class_named(text);
 	if (class_id > CELLO_CLASSES)
 		return -EINVAL;
+	spin_lock(&class_lock);
 	WRITE_ONCE(said_of(of_css(of))->class_id, class_id);
+	smp_store_release(&class_writes, class_writes + 1);
+	spin_unlock(&class_lock);
 	return size;
 }
 
@@ -300,6 +342,7 @@ static struct blkcg_policy policy = {
 	.pd_alloc_fn = member_alloc,
 	.pd_init_fn = member_init,
 	.pd_online_fn = member_online,
+	.pd_offline_fn = member_offline,
 	.pd_free_fn = member_free,
 	.pd_stat_fn = member_stat,
 };

@@ -18,6 +18,7 @@
 
 /* core/port.h: these exist here already. */
 #define CORE_HAVE_TYPES
+#define CORE_INLINE static __always_inline
 #include "../../core/disk/cello.h"
 #include "../../core/disk/cello_hint.h"
 #include "../../core/disk/cello_room.h"
@@ -55,9 +56,11 @@ struct disk {
 	struct list_head first;  /* requests that must go before all others */
 	struct list_head bypass; /* requests without a class */
 	struct list_head cgroups;
-	struct rb_root sorted[2]; /* reads and writes with a class, for merging */
-	struct list_head spare;   /* of struct disk_request, and how many */
+	struct rb_root sorted[2];   /* reads and writes with a class, for merging, */
+	struct request *unsorted;   /* but for this one */
+	struct disk_request *spare; /* kept for the next, and how many are */
 	u32 spares;
+	struct blkcg_gq *pinned; /* by the last request that left, for the next of that cgroup */
 	bool full;           /* nothing goes to the disk before something comes back or arrives */
 	struct hrtimer wake; /* or before somebody who is awaited has not come in time */
 	u64 bypassed;
@@ -74,7 +77,7 @@ struct disk_request {
 	struct cello_request cello; /* first */
 	union {
 		struct request *rq;
-		struct list_head spare; /* while it is one */
+		struct disk_request *next; /* while it is spare */
 	};
 	struct blkcg_gq *blkg; /* pinned: the group is part of it */
 	enum place place;
@@ -86,6 +89,7 @@ struct disk_cgroup {
 	struct disk *disk;
 	struct list_head at; /* among all of the disk's */
 	u64 id;
+	u32 class_known; /* its class, and in the upper bits as of which write of one */
 	struct cello_group group[CELLO_CLASSES];
 };
 
@@ -93,9 +97,49 @@ extern const char *const class_names[CELLO_CLASSES];
 extern const struct elv_fs_entry disk_attributes[];
 extern const struct blk_mq_debugfs_attr disk_debugfs[];
 
+static inline u32 room_slot(const struct cello_group *g)
+{
+	return cello_room_slot((u64)g);
+}
+
 static inline struct disk *disk_of(struct request_queue *q)
 {
 	return q->elevator->elevator_data;
+}
+
+/* Requests that wait, also without the lock. */
+static inline u32 waiting(const struct disk *d)
+{
+	return READ_ONCE(d->cello.waiting) + READ_ONCE(d->cello.queued);
+}
+
+static inline bool room_ample(const struct disk *d)
+{
+	return cello_room_ample(waiting(d) + READ_ONCE(d->cello.flight.number), d->q->nr_requests);
+}
+
+/* The cgroup's record of which the group is a part. */
+static inline struct disk_cgroup *member_of(struct cello_group *g)
+{
+	return container_of(g - g->class_id, struct disk_cgroup, group[0]);
+}
+
+/* A cgroup is pinned for each of its requests; under the disk's lock. */
+static inline void cgroup_pin(struct disk *d, struct blkcg_gq *blkg)
+{
+	if (blkg == d->pinned)
+		d->pinned = NULL;
+	else
+		percpu_ref_get(&blkg->refcnt);
+}
+
+/* Returns what is to be let go of without the lock, or NULL. */
+static inline struct blkcg_gq *cgroup_unpin(struct disk *d, const struct disk_request *r)
+{
+	if (d->pinned || !member_of(r->cello.group)->pd.online)
+		return r->blkg;
+	d->pinned = r->blkg;
+	return NULL;
 }
 
 /* cgroup.c */
@@ -104,15 +148,16 @@ void cgroups_unregister(void);
 int cgroups_begin(struct disk *d);
 void cgroups_end(struct disk *d);
 struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
-/* The class that the cgroup was given, or CELLO_CLASSES. */
+/* The class that the cgroup was given, or one above it, or CELLO_CLASSES. */
 u32 cgroup_class(struct cgroup_subsys_state *css);
+/* The same of the cgroup's record at a disk, where it is kept. */
+u32 member_class(struct disk_cgroup *c);
 /* Another file than io.cello.weight says so; in any context. */
 void cgroup_follow(struct cgroup_subsys_state *css, u32 weight);
 /* The class of that name, CELLO_CLASSES: "none", or a greater number. */
 u32 class_named(const char *name);
 
 /* room.c */
-u32 room_slot(const struct cello_group *g);
 void room_note(struct disk *d, const struct cello_group *g);
 void room_begin(struct disk *d);
 void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);

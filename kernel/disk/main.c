@@ -65,7 +65,7 @@ static struct cello_group *group_for(const struct disk *d, const struct bio *bio
 				     struct cello_asked *asked)
 {
 	struct disk_cgroup *cgroup = cgroup_of(bio->bi_blkg);
-	u32 of_cgroup = bio->bi_blkg ? cgroup_class(&bio->bi_blkg->blkcg->css) : CELLO_CLASSES;
+	u32 of_cgroup = cgroup ? member_class(cgroup) : CELLO_CLASSES;
 	*asked = cello_asked(IOPRIO_PRIO_HINT(bio->bi_ioprio), of_cgroup);
 	asked->class_id = cello_class_of(&d->cello, asked->class_id, is_journal(bio));
 	return cgroup && asked->class_id < CELLO_CLASSES ? &cgroup->group[asked->class_id] : NULL;
@@ -95,8 +95,30 @@ static void sort_in(struct disk *d, struct request *rq)
 		d->q->last_merge = rq;
 }
 
+/* That which waits alone most likely goes to the disk before another comes that could be merged. */
+static void sort_in_later(struct disk *d, struct request *rq)
+{
+	if (waiting(d) == 1)
+		d->unsorted = rq;
+	else
+		sort_in(d, rq);
+}
+
+static void sort_in_all(struct disk *d)
+{
+	struct request *rq = d->unsorted;
+
+	d->unsorted = NULL;
+	if (rq)
+		sort_in(d, rq);
+}
+
 static void sort_out(struct disk *d, struct request *rq)
 {
+	if (rq == d->unsorted) {
+		d->unsorted = NULL;
+		return;
+	}
 	if (!RB_EMPTY_NODE(&rq->rb_node))
 		elv_rb_del(&d->sorted[rq_data_dir(rq)], rq);
 	elv_rqhash_del(d->q, rq);
@@ -104,20 +126,35 @@ static void sort_out(struct disk *d, struct request *rq)
 		d->q->last_merge = NULL;
 }
 
-static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
+static noinline bool merge(struct request_queue *q, struct bio *bio, unsigned int segments)
 {
 	struct disk *d = disk_of(q);
 	struct request *merged = NULL;
-	struct cello_asked asked;
 	bool done;
 
-	room_note(d, group_for(d, bio, &asked));
 	spin_lock_irq(&d->lock);
+	sort_in_all(d);
 	done = blk_mq_sched_try_merge(q, bio, segments, &merged);
 	spin_unlock_irq(&d->lock);
 	if (merged)
 		blk_mq_free_request(merged);
 	return done;
+}
+
+static noinline void note(struct disk *d, const struct bio *bio)
+{
+	struct cello_asked asked;
+
+	room_note(d, group_for(d, bio, &asked));
+}
+
+static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
+{
+	struct disk *d = disk_of(q);
+
+	if (!room_ample(d))
+		note(d, bio);
+	return waiting(d) && merge(q, bio, segments);
 }
 
 static int disk_request_merge(struct request_queue *q, struct request **to, struct bio *bio)
@@ -177,11 +214,11 @@ static void disk_prepare_request(struct request *rq)
 /* Under the lock: one that was used before, if there is one. */
 static struct disk_request *new_request(struct disk *d)
 {
-	struct disk_request *r = list_first_entry_or_null(&d->spare, struct disk_request, spare);
+	struct disk_request *r = d->spare;
 
 	if (!r)
 		return mempool_alloc(requests, GFP_NOWAIT | __GFP_NOWARN);
-	list_del(&r->spare);
+	d->spare = r->next;
 	d->spares--;
 	return r;
 }
@@ -197,13 +234,14 @@ static void out(struct disk *d, struct request *rq, struct disk_request *r, stru
 {
 	rq->elv.priv[0] = NULL;
 	cello_room_give(&d->room, room_slot(r->cello.group));
-	gone->blkg = r->blkg;
+	gone->blkg = cgroup_unpin(d, r);
 	gone->r = NULL;
 	if (d->spares == SPARES_MAX) {
 		gone->r = r;
 		return;
 	}
-	list_add(&r->spare, &d->spare);
+	r->next = d->spare;
+	d->spare = r;
 	d->spares++;
 }
 
@@ -217,9 +255,12 @@ static void forget(const struct gone *gone)
 
 static void free_spares(struct disk *d)
 {
-	struct disk_request *r, *next;
+	struct disk_request *r;
 
-	list_for_each_entry_safe(r, next, &d->spare, spare) mempool_free(r, requests);
+	while ((r = d->spare)) {
+		d->spare = r->next;
+		mempool_free(r, requests);
+	}
 }
 
 static struct disk_request *classified(struct disk *d, struct request *rq)
@@ -236,7 +277,7 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 		return NULL;
 	r->rq = rq;
 	r->blkg = rq->bio->bi_blkg;
-	percpu_ref_get(&r->blkg->refcnt);
+	cgroup_pin(d, r->blkg);
 	r->place = QUEUED;
 	r->cello.group = group;
 	cello_room_take(&d->room, room_slot(group));
@@ -257,10 +298,13 @@ static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struc
 		list_add(&rq->queuelist, &d->first);
 		return;
 	}
-	if (blk_mq_sched_try_insert_merge(d->q, rq, merged))
-		return;
+	if (waiting(d)) {
+		sort_in_all(d);
+		if (blk_mq_sched_try_insert_merge(d->q, rq, merged))
+			return;
+	}
 	if ((rq->rq_flags & RQF_USE_SCHED) && classified(d, rq)) {
-		sort_in(d, rq);
+		sort_in_later(d, rq);
 		return;
 	}
 	d->bypassed++;
@@ -291,13 +335,12 @@ static void disk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *l
 {
 	struct disk *d = disk_of(hctx->queue);
 	struct request *rq, *next;
-	unsigned long irq;
 	LIST_HEAD(merged);
 
 	while (!list_empty(list)) {
-		spin_lock_irqsave(&d->lock, irq);
+		spin_lock_irq(&d->lock);
 		insert_some(d, list, flags, &merged);
-		spin_unlock_irqrestore(&d->lock, irq);
+		spin_unlock_irq(&d->lock);
 	}
 	list_for_each_entry_safe(rq, next, &merged, queuelist)
 	{
@@ -353,18 +396,17 @@ static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
 	struct request *rq;
-	unsigned long irq;
 	bool more;
 
 	do {
-		spin_lock_irqsave(&d->lock, irq);
+		spin_lock_irq(&d->lock);
 		rq = next_of(&d->first);
 		if (!rq)
 			rq = next_of(&d->bypass);
 		more = false;
 		if (!rq)
 			rq = chosen(d, &more);
-		spin_unlock_irqrestore(&d->lock, irq);
+		spin_unlock_irq(&d->lock);
 	} while (more);
 	return rq;
 }
@@ -373,8 +415,8 @@ static bool disk_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
 
-	return !list_empty_careful(&d->first) || !list_empty_careful(&d->bypass) ||
-	       (READ_ONCE(d->cello.waiting) + READ_ONCE(d->cello.queued) && !READ_ONCE(d->full));
+	return !list_empty(&d->first) || !list_empty(&d->bypass) ||
+	       (waiting(d) && !READ_ONCE(d->full));
 }
 
 static void note_end(struct disk *d, const struct cello_request *r, u64 now_ns)
@@ -409,7 +451,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 	} else {
 		cello_bypassed(&d->cello, now_ns);
 	}
-	more = d->cello.waiting + d->cello.queued;
+	more = waiting(d);
 	/* Nobody has to run for that to be found out. */
 	d->full = more && cello_waits(&d->cello);
 	if (d->full)
@@ -421,16 +463,12 @@ static void disk_completed_request(struct request *rq, u64 now)
 		blk_mq_run_hw_queues(rq->q, true);
 }
 
-/* It goes, served or not. */
-static void disk_finish_request(struct request *rq)
+static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 {
-	struct disk_request *r = request_of(rq);
 	struct disk *d = disk_of(rq->q);
 	struct gone gone;
 	unsigned long irq;
 
-	if (!r)
-		return;
 	spin_lock_irqsave(&d->lock, irq);
 	if (r->place == AT_DISK) {
 		cello_return(&d->cello, &r->cello);
@@ -442,6 +480,15 @@ static void disk_finish_request(struct request *rq)
 	out(d, rq, r, &gone);
 	spin_unlock_irqrestore(&d->lock, irq);
 	forget(&gone);
+}
+
+/* It goes, served or not. */
+static void disk_finish_request(struct request *rq)
+{
+	struct disk_request *r = request_of(rq);
+
+	if (r)
+		gone_otherwise(rq, r);
 }
 
 /* ---- a disk's way ------------------------------------------------------ */
@@ -460,7 +507,6 @@ static struct disk *new_disk(struct request_queue *q)
 	}
 	spin_lock_init(&d->lock);
 	d->q = q;
-	INIT_LIST_HEAD(&d->spare);
 	INIT_LIST_HEAD(&d->first);
 	INIT_LIST_HEAD(&d->bypass);
 	INIT_LIST_HEAD(&d->cgroups);
@@ -529,7 +575,7 @@ static void disk_exit(struct elevator_queue *eq)
 	struct disk *d = eq->elevator_data;
 
 	WARN_ON_ONCE(!list_empty(&d->first) || !list_empty(&d->bypass));
-	WARN_ON_ONCE(d->cello.waiting + d->cello.queued + d->cello.flight.number);
+	WARN_ON_ONCE(waiting(d) + d->cello.flight.number);
 	readahead_end(d->q);
 	hrtimer_cancel(&d->wake);
 	cgroups_end(d);

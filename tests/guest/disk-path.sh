@@ -22,29 +22,42 @@ path() {
 import mmap, os, random, time
 fd, page, place = os.open("/dev/nullb0", os.O_RDONLY | os.O_DIRECT), [mmap.mmap(-1, 4096)], random.Random(1)
 at = [place.randrange(1 << 20) * 4096 for _ in range(1000)]
-for _ in range(3):
+def once():
     begin = time.perf_counter_ns()
     for offset in at:
         os.preadv(fd, page, offset)
-    took = time.perf_counter_ns() - begin
-print(took // 2 // len(at))
+    return time.perf_counter_ns() - begin
+print(min(once() for _ in range(6)) // 2 // len(at))
 P
 }
 
 declare -A took
-for name in none mq-deadline kyber bfq cello; do
-	echo $name >/sys/block/nullb0/queue/scheduler
-	took[$name]=$(path)
-	echo "$name: ${took[$name]} instructions"
+under() { # under NAME SCHEDULER: the least of several
+	local once
+	echo "$2" >/sys/block/nullb0/queue/scheduler
+	once=$(path)
+	[[ -n ${took[$1]:-} ]] && ((took[$1] < once)) || took[$1]=$once
+}
+
+# The CPU scheduler's part of it changes by one part in a hundred from time to time.
+for _ in 1 2 3; do
+	under mq-deadline mq-deadline
+	under cello cello
+done
+for name in none kyber bfq; do
+	under $name $name
 done
 for class in interactive realtime; do
 	echo $class >$CG/a/io.cello.class
-	took[$class]=$(path)
-	echo "cello, $class: ${took[$class]} instructions"
-	check "$class" test "${took[$class]}" -le "${took[bfq]}"
+	under "cello, $class" cello
 done
-check unclassified test "${took[cello]}" -le "${took[bfq]}"
+for name in none mq-deadline kyber bfq cello 'cello, interactive' 'cello, realtime'; do
+	echo "$name: ${took[$name]} instructions"
+done
 awk -v a="${took[cello]}" -v b="${took[mq-deadline]}" 'BEGIN { printf "%.3f of mq-deadline'"'"'s\n", a / b }'
+check 'at most 1.02 of mq-deadline' test $((took[cello] * 100)) -le $((took[mq-deadline] * 102))
+check 'interactive: below BFQ' test "${took["cello, interactive"]}" -lt "${took[bfq]}"
+check 'real-time: below BFQ' test "${took["cello, realtime"]}" -lt "${took[bfq]}"
 echo none >/sys/block/nullb0/queue/scheduler
 check unload rmmod null_blk cello
 finish

@@ -2,7 +2,7 @@
 //! Tags of a disk's scheduler (core/disk/cello_room.h): who holds many leaves some to others.
 
 use proptest::prelude::*;
-use qlinux_core::room::{slot, Room, SLOTS};
+use qlinux_core::room::{ample, slot, Room, SLOTS};
 use qlinux_properties::cases;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,8 @@ impl Tags {
         let much = held * holders >= tags || held >= tags - tags.div_ceil(4);
         let may = self.room.choice(group, tags as u32) as usize;
         assert!((1..=tags).contains(&may));
+        let there = self.taken.iter().flatten().count();
+        assert!(!ample(there as u32, tags as u32) || may == tags);
         if tags > 1 {
             assert_eq!(may < tags, much, "{group} holds {held} of {tags}");
         }
