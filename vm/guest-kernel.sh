@@ -7,7 +7,8 @@
 
 kernel_key() { # kernel_key NAME
 	local -a recipe=(guest-kernel.sh init.c modules.list)
-	! from_source "$1" || recipe+=(kernel-source.sh "kernel-$1.config")
+	# shellcheck disable=SC2046 # several words
+	! from_source "$1" || recipe+=(kernel-source.sh $(source_configs "$1"))
 	{
 		root_key
 		(cd "$here" && sha256sum "${recipe[@]}")

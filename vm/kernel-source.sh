@@ -3,22 +3,29 @@
 # shellcheck disable=SC2154,SC2034 # here, cache, apt and tmp, folders, are set by vm/build, which sources this
 #
 # Kernels that no package holds: NAME is MINOR-scx, built from Debian's linux-source-MINOR with all that
-# kernel-NAME.config adds to a tiny configuration. What was built is kept, so it takes its quarter of an hour once.
+# kernel-NAME.config adds to a tiny configuration, or MINOR-debug, with all that its own adds to that of MINOR-scx.
+# What was built is kept, so it takes its quarter of an hour (MINOR-debug: half an hour) once.
 
 readonly SOURCE_TOOLS=bc,bison,cpio,flex,gcc,kmod,libc6-dev,libelf-dev,make,pahole,perl,python3,rsync,xz-utils,zlib1g-dev
 
 from_source() { # from_source NAME
-	[[ $1 == *-scx ]]
+	[[ $1 == *-scx || $1 == *-debug ]]
+}
+
+# Files of this folder, each of which adds to the one before.
+source_configs() { # source_configs NAME
+	echo "kernel-${1%-*}-scx.config"
+	[[ $1 == *-scx ]] || echo "kernel-$1.config"
 }
 
 # What is kept of a kernel is named by its configuration; a newer source on the mirror is no reason to build anew.
 source_kept() { # source_kept NAME
-	echo "$cache/guest/packages/$1-$(sha256sum <"$here/kernel-$1.config" | cut -c1-16)"
+	echo "$cache/guest/packages/$1-$(cd "$here" && source_configs "$1" | xargs cat | sha256sum | cut -c1-16)"
 }
 
 source_may_be_had() { # source_may_be_had NAME
 	[[ -f $here/kernel-$1.config ]] || return 1
-	[[ -f $(source_kept "$1")/release ]] || { $online && has_package "linux-source-${1%-scx}"; }
+	[[ -f $(source_kept "$1")/release ]] || { $online && has_package "linux-source-${1%-*}"; }
 }
 
 unpack_source() { # unpack_source MINOR TO
@@ -31,23 +38,25 @@ unpack_source() { # unpack_source MINOR TO
 }
 
 # In a root of its own with the compiler of the suite, in a mount namespace, so that nothing stays mounted.
-compile_source() { # compile_source ROOT
+compile_source() { # compile_source ROOT CONFIG...
 	# shellcheck disable=SC2016 # expanded inside
 	unshare --mount --propagation private bash -c '
 		mount -t proc proc "$1/proc"
 		exec chroot "$1" nice -n 10 sh -ec "
 			cd /src
-			make -s tinyconfig qlinux.config
+			make -s tinyconfig ${*:2}
 			make -s -j\$(nproc) KCFLAGS=-w bzImage modules
 			make -s modules_install INSTALL_MOD_PATH=/out/usr
-			make -s run-command KBUILD_RUN_COMMAND=\"scripts/package/install-extmod-build /out/build\""' - "$1" >"$tmp/source.log" 2>&1 || {
+			make -s run-command KBUILD_RUN_COMMAND=\"scripts/package/install-extmod-build /out/build\""' - "$@" >"$tmp/source.log" 2>&1 || {
 		cp "$tmp/source.log" "$apt/source.log"
 		refuse "the kernel cannot be built from its source, see $apt/source.log: correct vm/kernel-*.config"
 	}
 }
 
 make_from_source() { # make_from_source NAME KEPT
-	local minor=${1%-scx} root=$tmp/source-root
+	local minor=${1%-*} root=$tmp/source-root
+	local -a configs
+	mapfile -t configs < <(source_configs "$1")
 	progress "fetching the source of $minor and what builds it (two minutes)"
 	mmdebstrap --quiet --mode=root --variant=apt --format=directory \
 		--aptopt='APT::Install-Recommends "false"' --aptopt='APT::Sandbox::User "root"' \
@@ -55,9 +64,9 @@ make_from_source() { # make_from_source NAME KEPT
 		"--include=$SOURCE_TOOLS" "$SUITE" "$root" "$apt/sources.list" >"$apt/source.log" 2>&1 ||
 		refuse "the root that builds kernels could not be made, see $apt/source.log: check the network and /etc/apt, then run it again"
 	unpack_source "$minor" "$root/src"
-	cp "$here/kernel-$1.config" "$root/src/kernel/configs/qlinux.config"
-	progress "building kernel $1 (a quarter of an hour of one processor)"
-	compile_source "$root"
+	cp "${configs[@]/#/$here/}" "$root/src/kernel/configs/"
+	progress "building kernel $1 (a quarter of an hour of one processor, half an hour for one that checks itself)"
+	compile_source "$root" "${configs[@]}"
 	keep_built "$root" "$2" "$tmp/source/version"
 	rm -rf "$root"
 }

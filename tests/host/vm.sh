@@ -129,7 +129,7 @@ for image in "$images"/[0-9]*.[0-9]*; do
 	check "a run repeats exactly on $kernel" cmp "$work/one.out" "$work/two.out"
 	check "the kernel log repeats exactly on $kernel" cmp "$work/one.log" "$work/two.log"
 	guest release --kernel "$kernel" 'uname -r; modprobe veth; ip link add v0 type veth && echo "a link"'
-	kind=${kernel#"${kernel%%-*}"} # -scx, -rt or nothing
+	kind=${kernel#"${kernel%%-*}"} # -scx, -debug, -rt or nothing
 	check "it is kernel $kernel" says release.out "^${kernel%%-*}[.].*$kind"
 	check "modules of $kernel are found" says release.out 'a link'
 done
