@@ -68,6 +68,7 @@ struct disk {
 	u64 ends;
 	struct cello_room room;
 	struct noted noted[1 << NOTED_BITS]; /* not under the lock */
+	struct list_head shown;              /* nor this */
 };
 
 enum place { QUEUED, AT_DISK, OUT };
@@ -172,6 +173,10 @@ void readahead_register(void);
 void readahead_unregister(void);
 void readahead_begin(struct request_queue *q);
 void readahead_end(struct request_queue *q);
+
+/* show.c */
+void show_begin(struct disk *d);
+void show_end(struct disk *d);
 
 /* weight.c */
 void weights_register(void);

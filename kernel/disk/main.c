@@ -546,6 +546,7 @@ static int begin(struct request_queue *q, struct elevator_queue *eq)
 	}
 	room_begin(d);
 	readahead_begin(q);
+	show_begin(d);
 	/* One order for all hardware queues. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	/* It would hold writers back before they come to a share. */
@@ -576,6 +577,7 @@ static void disk_exit(struct elevator_queue *eq)
 
 	WARN_ON_ONCE(!list_empty(&d->first) || !list_empty(&d->bypass));
 	WARN_ON_ONCE(waiting(d) + d->cello.flight.number);
+	show_end(d);
 	readahead_end(d->q);
 	hrtimer_cancel(&d->wake);
 	cgroups_end(d);

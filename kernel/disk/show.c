@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a disk shows and lets one set: queue/iosched/ in sysfs, sched/ in debugfs. */
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/sysfs.h>
 
 #include "disk.h"
@@ -172,7 +173,45 @@ const struct elv_fs_entry disk_attributes[] = {
 };
 
 /* ---- debugfs: the queues ------------------------------------------------
- * What is shown is copied under the lock and printed without it. */
+ * What is shown is copied under the lock and printed without it. From 6.16 on the kernel takes these
+ * files away when the disk has another scheduler already, or none, and brings them likewise. */
+
+static LIST_HEAD(shown);
+static DEFINE_MUTEX(showing); /* the list, and that no disk of it goes; no memory is asked for */
+
+void show_begin(struct disk *d)
+{
+	mutex_lock(&showing);
+	list_add(&d->shown, &shown);
+	mutex_unlock(&showing);
+}
+
+void show_end(struct disk *d)
+{
+	mutex_lock(&showing);
+	list_del(&d->shown);
+	mutex_unlock(&showing);
+}
+
+/* Its disk under Cello, which stays until it is let go; NULL: it is not. */
+static struct disk *hold(struct request_queue *q)
+{
+	struct disk *d;
+
+	mutex_lock(&showing);
+	list_for_each_entry(d, &shown, shown)
+	{
+		if (d->q == q)
+			return d;
+	}
+	mutex_unlock(&showing);
+	return NULL;
+}
+
+static void let_go(void)
+{
+	mutex_unlock(&showing);
+}
 
 /* A scheduled request. */
 struct line {
@@ -182,12 +221,15 @@ struct line {
 	bool writes;
 };
 
-static u32 copy_scheduled(struct disk *d, struct line *to)
+static u32 copy_scheduled(struct request_queue *q, struct line *to)
 {
+	struct disk *d = hold(q);
 	u64 now_ns = ktime_get_ns();
 	struct cello_link *l;
 	u32 n = 0;
 
+	if (!d)
+		return 0;
 	spin_lock_irq(&d->lock);
 	for (l = d->cello.scheduled.next; l != &d->cello.scheduled; l = l->next) {
 		const struct cello_request *r = cello_at(l);
@@ -196,6 +238,7 @@ static u32 copy_scheduled(struct disk *d, struct line *to)
 					r->group->class_id, r->sectors,     r->way};
 	}
 	spin_unlock_irq(&d->lock);
+	let_go();
 	return n;
 }
 
@@ -207,7 +250,7 @@ static int scheduled_show(void *queue, struct seq_file *s)
 
 	if (!line)
 		return -ENOMEM;
-	n = copy_scheduled(disk_of(queue), line);
+	n = copy_scheduled(queue, line);
 	for (i = 0; i < n; i++) {
 		seq_printf(s, "%s %llu %u %c %llu ", class_names[line[i].class_id], line[i].sector,
 			   line[i].sectors, line[i].writes ? 'w' : 'r',
@@ -227,12 +270,30 @@ struct counts {
 	u32 class_id, weight, waiting;
 };
 
-/* Of so many at most. */
-static u32 copy_counts(struct disk *d, struct counts *to, u32 most)
+/* How many there may be. */
+static u32 most_counts(struct request_queue *q)
 {
+	struct disk *d = hold(q);
+	u32 n;
+
+	if (!d)
+		return 0;
+	spin_lock_irq(&d->lock);
+	n = list_count_nodes(&d->cgroups) * CELLO_CLASSES;
+	spin_unlock_irq(&d->lock);
+	let_go();
+	return n;
+}
+
+/* Of so many at most. */
+static u32 copy_counts(struct request_queue *q, struct counts *to, u32 most)
+{
+	struct disk *d = hold(q);
 	struct disk_cgroup *c;
 	u32 i, n = 0;
 
+	if (!d)
+		return 0;
 	spin_lock_irq(&d->lock);
 	list_for_each_entry(c, &d->cgroups, at)
 	{
@@ -245,22 +306,20 @@ static u32 copy_counts(struct disk *d, struct counts *to, u32 most)
 		}
 	}
 	spin_unlock_irq(&d->lock);
+	let_go();
 	return n;
 }
 
-static int each_group(struct disk *d, struct seq_file *s,
+static int each_group(struct request_queue *q, struct seq_file *s,
 		      void (*print)(struct seq_file *s, const struct counts *g))
 {
 	struct counts *counts;
-	u32 i, n;
+	u32 i, n = most_counts(q);
 
-	spin_lock_irq(&d->lock);
-	n = list_count_nodes(&d->cgroups) * CELLO_CLASSES;
-	spin_unlock_irq(&d->lock);
 	counts = kvcalloc(n + 1, sizeof(*counts), GFP_KERNEL);
 	if (!counts)
 		return -ENOMEM;
-	n = copy_counts(d, counts, n);
+	n = copy_counts(q, counts, n);
 	for (i = 0; i < n; i++) {
 		const struct counts *g = &counts[i];
 
@@ -279,7 +338,7 @@ static void print_waiting(struct seq_file *s, const struct counts *g)
 /* Cgroup, class, weight, pending requests. */
 static int pending_show(void *queue, struct seq_file *s)
 {
-	return each_group(disk_of(queue), s, print_waiting);
+	return each_group(queue, s, print_waiting);
 }
 
 static void print_served(struct seq_file *s, const struct counts *g)
@@ -290,22 +349,34 @@ static void print_served(struct seq_file *s, const struct counts *g)
 /* Cgroup, class, weight, requests served, disk time in microseconds. */
 static int groups_show(void *queue, struct seq_file *s)
 {
-	return each_group(disk_of(queue), s, print_served);
+	return each_group(queue, s, print_served);
+}
+
+/* How many there ever were. */
+static u64 copy_ended(struct request_queue *q, struct ended *to)
+{
+	struct disk *d = hold(q);
+	u64 ends;
+
+	if (!d)
+		return 0;
+	spin_lock_irq(&d->lock);
+	memcpy(to, d->ended, REALTIME_KEPT * sizeof(*to));
+	ends = d->ends;
+	spin_unlock_irq(&d->lock);
+	let_go();
+	return ends;
 }
 
 /* The latest real-time requests: arrival, sector, sectors, deadline, end, promised, error. */
 static int realtime_show(void *queue, struct seq_file *s)
 {
 	struct ended *ended = kvcalloc(REALTIME_KEPT, sizeof(*ended), GFP_KERNEL);
-	struct disk *d = disk_of(queue);
 	u64 i, ends;
 
 	if (!ended)
 		return -ENOMEM;
-	spin_lock_irq(&d->lock);
-	memcpy(ended, d->ended, REALTIME_KEPT * sizeof(*ended));
-	ends = d->ends;
-	spin_unlock_irq(&d->lock);
+	ends = copy_ended(queue, ended);
 	for (i = ends > REALTIME_KEPT ? ends - REALTIME_KEPT : 0; i < ends; i++) {
 		const struct ended *e = &ended[i % REALTIME_KEPT];
 
