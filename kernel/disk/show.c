@@ -173,8 +173,9 @@ const struct elv_fs_entry disk_attributes[] = {
 };
 
 /* ---- debugfs: the queues ------------------------------------------------
- * What is shown is copied under the lock and printed without it. From 6.16 on the kernel takes these
- * files away when the disk has another scheduler already, or none, and brings them likewise. */
+ * What is shown is copied under the lock and printed without it. From 6.16 on the kernel takes
+ * these files away when the disk has another scheduler already, or none, and brings them likewise.
+ */
 
 static LIST_HEAD(shown);
 static DEFINE_MUTEX(showing); /* the list, and that no disk of it goes; no memory is asked for */
