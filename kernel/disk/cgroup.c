@@ -78,7 +78,7 @@ struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg)
 }
 
 /* It is not pinned for a next request. */
-static void let_go(struct disk *d, struct blkcg_gq *blkg)
+static void unpin(struct disk *d, struct blkcg_gq *blkg)
 {
 	unsigned long irq;
 	bool pinned;
@@ -158,7 +158,7 @@ static void member_online(struct blkg_policy_data *pd)
 /* The cgroup goes; it is not online any more. */
 static void member_offline(struct blkg_policy_data *pd)
 {
-	let_go(((struct disk_cgroup *)pd)->disk, pd->blkg);
+	unpin(((struct disk_cgroup *)pd)->disk, pd->blkg);
 }
 
 static void member_free(struct blkg_policy_data *pd)
