@@ -24,7 +24,7 @@ impl System {
         )];
         items.push(self.disk_module(&module, &release));
         items.push(self.disk_headers(&module, &release));
-        items.push(self.disk_signature(&module));
+        items.push(self.disk_signature(&module, &release));
         items.push(self.disk_cgroups());
         items.push(self.disk_readahead());
         items.push(self.disk_weights());
@@ -61,17 +61,20 @@ impl System {
         )
     }
 
-    fn disk_signature(&self, module: &Module) -> Item {
+    fn disk_signature(&self, module: &Module, release: &str) -> Item {
         let secure = module::secure_boot(&self.root) == Some(true);
         let signed = module::signed_only(&self.root);
+        let enrolled = module::is_enrolled(&self.root);
         let (verdict, found) = match (secure || signed, module) {
             (false, _) => (Verdict::Yes, "modules need no signature"),
             (true, Module::Loaded) => (Verdict::Yes, "the kernel took the module"),
+            (true, Module::There(_)) if enrolled => (Verdict::Yes, "the key of dkms is enrolled"),
             (true, _) if secure => (Verdict::Limited, "Secure Boot is on"),
             (true, _) => (Verdict::Limited, "the kernel takes only signed modules"),
         };
         let what = "modules of one's own";
-        item(Resource::Disk, what, verdict, found, module::SIGN_REMEDY)
+        let remedy = module::sign_remedy(&self.root, release);
+        item(Resource::Disk, what, verdict, found, &remedy)
     }
 
     fn disk_cgroups(&self) -> Item {

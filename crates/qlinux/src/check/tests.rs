@@ -363,6 +363,13 @@ fn disks() {
         machine.verdicts(Verdict::Limited),
         ["modules of one's own", "disk classes of cgroups"]
     );
+    machine.file("var/lib/dkms/mok.pub", "key");
+    machine.file("sys/firmware/efi/mok-variables/MokListRT", "the key");
+    assert_eq!(
+        machine.verdicts(Verdict::Limited),
+        ["disk classes of cgroups"]
+    );
+    machine.file("sys/firmware/efi/mok-variables/MokListRT", "another");
     machine.file("sys/module/cello/refcnt", "0\n");
     assert_eq!(
         machine.verdicts(Verdict::Limited),

@@ -92,9 +92,53 @@ pub fn build_remedy(root: &Path, release: &str) -> String {
     }
 }
 
+/// The certificate of the key that DKMS signs with: by itself, and on Ubuntu.
+const CERTIFICATES: [&str; 2] = ["var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der"];
+
+/// Keys that the machine's owner has enrolled, as shim passes them on: to root, and to everybody.
+const ENROLLED: [&str; 2] = [
+    "sys/firmware/efi/mok-variables/MokListRT",
+    "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23",
+];
+
+/// Where the certificate of DKMS' key is, if it has made one.
+fn certificate(root: &Path) -> Option<&'static str> {
+    let mut places = CERTIFICATES.into_iter();
+    places.find(|place| root.join(place).exists())
+}
+
+/// Has the machine's owner enrolled the key that DKMS signs with?
+pub fn is_enrolled(root: &Path) -> bool {
+    let read = |place: &str| fs::read(root.join(place)).unwrap_or_default();
+    let key = certificate(root).map(read).unwrap_or_default();
+    let listed = |list: Vec<u8>| list.windows(key.len()).any(|part| part == key);
+    !key.is_empty() && ENROLLED.iter().any(|place| listed(read(place)))
+}
+
 /// How to make the kernel trust it.
-pub const SIGN_REMEDY: &str = "enrol the key that dkms signs it with, by `mokutil --import \
-     /var/lib/dkms/mok.pub` and a restart, or switch Secure Boot off in the firmware";
+pub fn sign_remedy(root: &Path, release: &str) -> String {
+    let again = rebuild(release);
+    match certificate(root) {
+        None => format!(
+            "let dkms make a key and sign it, by `apt install openssl mokutil`, then {again}, then enrol the key by \
+             `mokutil --import /{}`, a restart, and Enroll MOK as the machine starts",
+            CERTIFICATES[0]
+        ),
+        Some(_) if is_enrolled(root) => {
+            format!("the key of dkms is enrolled, so let it sign the module, by {again}")
+        }
+        Some(place) => format!(
+            "enrol the key that dkms signs it with, by `mokutil --import /{place}`, a restart, and Enroll MOK as the \
+             machine starts, or switch Secure Boot off in the firmware"
+        ),
+    }
+}
+
+/// What builds a module again that is there: `dkms autoinstall` leaves that alone.
+fn rebuild(release: &str) -> String {
+    let this = concat!("qlinux-cello/", env!("CARGO_PKG_VERSION"));
+    format!("`dkms build --force {this} -k {release} && dkms install --force {this} -k {release}`")
+}
 
 /// Loads the module, if the kernel does not have it.
 pub fn load() -> Result<(), Refusal> {
@@ -130,16 +174,17 @@ fn why(root: &Path, release: &str, module: &Module, words: &str) -> String {
     let last = words.trim().lines().last().unwrap_or_default();
     let said = last.rsplit(": ").next().unwrap_or_default().to_lowercase();
     let secure = secure_boot(root) == Some(true) || signed_only(root);
+    let signature = || {
+        let remedy = sign_remedy(root, release);
+        format!("the kernel takes only modules signed with a key that it knows (Secure Boot), and {file} is not: {remedy}")
+    };
     match said.as_str() {
-        "key was rejected by service" | "required key not available" => {
-            format!("the machine takes only modules of keys that it knows (Secure Boot): {SIGN_REMEDY}")
-        }
-        "operation not permitted" if secure => {
-            format!("the machine takes only modules of keys that it knows (Secure Boot): {SIGN_REMEDY}")
-        }
+        "key was rejected by service" | "required key not available" => signature(),
+        "operation not permitted" if secure => signature(),
         "operation not permitted" => "loading modules is not permitted: run the command as root, or see the sysctl kernel.modules_disabled".into(),
         "invalid module format" | "exec format error" => format!(
-            "{file} was built for another kernel: build it again with `dkms autoinstall --force -k {release}`"
+            "{file} was built for another kernel: build it again with {}",
+            rebuild(release)
         ),
         "" => format!("{file} was not loaded: see the kernel log"),
         said => format!("{file} was not loaded ({said}): see the kernel log"),
@@ -220,12 +265,56 @@ mod tests {
                 "modprobe: ERROR: could not insert 'cello': {words}\n"
             ))
         };
-        assert!(error("Key was rejected by service").contains("mokutil"));
         assert!(error("Operation not permitted").contains("as root"));
         assert!(error("Exec format error").contains("another kernel"));
         assert!(error("Cannot allocate memory").contains("(cannot allocate memory)"));
         machine.file("sys/kernel/security/lockdown", b"none [integrity] x\n");
         assert!(error("Operation not permitted").contains("mokutil"));
+    }
+
+    #[test]
+    fn why_its_signature_is_refused() {
+        const REFUSED: &str =
+            "modprobe: ERROR: could not insert 'cello': Key was rejected by service\n";
+        let machine = Machine::new();
+        machine.file("lib/modules/7.3/updates/dkms/cello.ko.xz", b"");
+        let why = machine.why(REFUSED);
+        assert!(why.contains("updates/dkms/cello.ko.xz is not: "), "{why}");
+        assert!(why.contains("apt install openssl mokutil`"), "{why}");
+        assert!(why.contains("dkms build --force qlinux-cello/"), "{why}");
+        machine.file("var/lib/dkms/mok.pub", b"key");
+        let why = machine.why(REFUSED);
+        assert!(
+            why.contains("`mokutil --import /var/lib/dkms/mok.pub`"),
+            "{why}"
+        );
+        assert!(
+            why.contains("Enroll MOK") && !why.contains("--force"),
+            "{why}"
+        );
+        machine.file(ENROLLED[0], b"of the vendor");
+        assert!(!is_enrolled(machine.0.path()));
+        machine.file(ENROLLED[1], b"\x06\0\0\0the key of dkms");
+        assert!(is_enrolled(machine.0.path()));
+        let why = machine.why(REFUSED);
+        assert!(
+            !why.contains("mokutil") && why.contains("dkms build --force"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn where_the_key_is() {
+        let machine = Machine::new();
+        assert!(!is_enrolled(machine.0.path()));
+        machine.file("var/lib/shim-signed/mok/MOK.der", b"");
+        machine.file(ENROLLED[0], b"a list");
+        assert!(!is_enrolled(machine.0.path()));
+        let remedy = sign_remedy(machine.0.path(), "7.3");
+        assert!(
+            remedy.contains("/var/lib/shim-signed/mok/MOK.der"),
+            "{remedy}"
+        );
     }
 
     #[test]
