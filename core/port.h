@@ -13,18 +13,26 @@
  *   CORE_INLINE      the same, of functions that return a structure or have more
  *                    parameters than registers pass
  *   CORE_COLD        the same, of functions too long or too rare to be inlined
- *   CORE_STEP        the same, of the steps of a long computation, which are checked one by one:
- * they return a number, and the state that is their first argument is a CORE_STATE CORE_ALONE false
- * where several servers are known to serve: what only one that is alone does is left out
+ *   CORE_STEP        the same, of the steps of a long computation, which are
+ *                    checked one by one: they return a number, and the state
+ *                    that is their first argument is a CORE_STATE
+ *   CORE_ALONE       false where several servers are known to serve: what only
+ *                    one that is alone does is left out
  *   CORE_SEVERAL     do several servers serve this tree?
- *   CORE_HIERARCHY   the tree that has the classes of this one's leaves, with their budgets: where
- *                    this one is a domain's (cpu/ledger.h) it is another
- *   CORE_RUNNABLE    so many threads more are runnable in a leaf from now on, for a ledger
- *   CORE_AT          address of an element, for environments that mind how it is found
- *   CORE_ZERO        0, of which an environment that follows what a number can be knows nothing:
- * long loops begin there CORE_COUNT       adds one to what is counted also where others may count
- * at once CORE_FORGET      an environment that follows what a number can be knows nothing of this
- *                    one any more; the second is one that it knows nothing of
+ *   CORE_HIERARCHY   the tree that has the classes of this one's leaves, with
+ *                    their budgets: where this one is a domain's (cpu/ledger.h)
+ *                    it is another
+ *   CORE_RUNNABLE    so many threads more are runnable in a leaf from now on,
+ *                    for a ledger
+ *   CORE_AT          address of an element, for environments that mind how it
+ *                    is found
+ *   CORE_ZERO        0, of which an environment that follows what a number can
+ *                    be knows nothing: long loops begin there
+ *   CORE_COUNT       adds one to what is counted also where others may count at
+ *                    once
+ *   CORE_FORGET      an environment that follows what a number can be knows
+ *                    nothing of this one any more; the second is one that it
+ *                    knows nothing of
  */
 #ifndef QLINUX_CORE_PORT_H
 #define QLINUX_CORE_PORT_H
