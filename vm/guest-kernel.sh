@@ -7,7 +7,7 @@
 
 kernel_key() { # kernel_key NAME
 	local -a recipe=(guest-kernel.sh init.c modules.list)
-	# shellcheck disable=SC2046 # several words
+	# shellcheck disable=SC2046,SC2207 # several words
 	! from_source "$1" || recipe+=(kernel-source.sh $(source_configs "$1"))
 	{
 		root_key

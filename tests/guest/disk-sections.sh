@@ -71,7 +71,7 @@ P
 }
 
 sections() { # sections DEV NAME
-	local i many name calls worst
+	local i many name worst
 	echo cello >/sys/block/"$1"/queue/scheduler
 	echo 1024 >/sys/block/"$1"/queue/nr_requests
 	for ((i = 0; i < GROUPS_OF; i++)); do
@@ -103,7 +103,7 @@ sections() { # sections DEV NAME
 	wait
 	longest >/tmp/sections
 	cat /tmp/sections
-	while read -r name calls worst; do
+	while read -r name _ worst; do
 		case $name in
 		chosen | insert_some | disk_completed_request | disk_bio_merge)
 			check "$2-$name: $worst us" awk -v w="$worst" 'BEGIN { exit !(w <= 50) }'
