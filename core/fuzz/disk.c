@@ -161,6 +161,7 @@ static void tag(void)
 	most = cello_room_for(&room, slot, TAGS);
 	CHECK(most == TAGS || most == cello_room_most(TAGS));
 	CHECK(most == TAGS || room.held[slot]);
+	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
 	if (tags < most) {
 		taken[tags++] = slot;
 		cello_room_take(&room, slot);
@@ -249,12 +250,31 @@ static u32 check_heap(const struct leftist *n, const struct leftist *up, u32 *we
 	return members + 1 + check_heap(n->right, n, weights);
 }
 
+/* No other group than that which is alone has requests or is awaited, and none is in a heap. */
+static void check_sole(void)
+{
+	u32 i;
+
+	CHECK(cello_members(&c) == 1 && c.class[c.sole->class_id].members == 1);
+	CHECK(c.waiting == c.sole->own.waiting);
+	for (i = 0; i < CELLO_CLASSES; i++)
+		CHECK(!c.class[i].root.heap && !c.class[i].root.members);
+	for (i = 0; i < GROUPS; i++) {
+		CHECK(!group[i].heap && !group[i].members && !group[i].child.waiting);
+		CHECK(&group[i] == c.sole || (!group[i].present && !group[i].await_ns));
+	}
+}
+
 /* A group is in its parent's heap as long as anybody below it has requests or is awaited. */
 static void check_tree(void)
 {
 	u32 waiting[GROUPS] = {}, active[GROUPS] = {}, i, j, weights, members;
 	struct cello_group *g;
 
+	if (c.sole) {
+		check_sole();
+		return;
+	}
 	for (i = GROUPS; i-- > 0;) {
 		g = &group[i];
 		weights = 0;
