@@ -137,7 +137,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	cello_ring(&c->awaited);
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
-	c->keeps = c->stays = c->sole = 0;
+	c->keeps = c->stays = c->serves = c->sole = 0;
 	c->kept = false;
 	c->flight_max_ns = c->turn_ns = 0;
 	c->unclassified = CELLO_THROUGHPUT;
@@ -247,6 +247,8 @@ CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 		cello_sole_goes(c);
 	if (c->stays == g)
 		c->stays = 0;
+	if (c->serves == g)
+		c->serves = 0;
 }
 
 /* A request comes. Sector, sectors, way, deadline and group are set. */
@@ -338,10 +340,15 @@ CORE_FN bool cello_continues(const struct cello *c, u64 now_ns)
 	       !cello_disputed(c, r->group->class_id, now_ns);
 }
 
-/* May it be, or come there? */
+/* May it be, or come there? Not where the arm may stay for the one that it serves: who was
+ * scheduled then would be in the way. */
 CORE_FN bool cello_may_continue(const struct cello *c)
 {
-	return c->flight.arm && c->flight.number == 1 && !c->keeps;
+	const struct cello_group *g = c->serves;
+
+	if (!c->flight.arm || c->flight.number != 1 || c->keeps || !g)
+		return false;
+	return g->present > 1 || !cello_returns(g, g->think_ns);
 }
 
 /* Is the scheduled queue to be filled, whether or not the disk may have one? */
@@ -463,6 +470,7 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	if (!c->flight.number)
 		c->begun_ns = now_ns;
 	cello_turn_of(c, r, now_ns);
+	c->serves = r->group;
 	flight_give(&c->flight, &r->flight, now_ns);
 	c->flight_ns += r->estimate_ns;
 	c->flight_spread += r->spread;

@@ -64,6 +64,22 @@ CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
 	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
 }
 
+/* What its groups divide in a round. On an arm, which loses two seeks by each change to another
+ * group and back, the class has what others that have no requests leave. */
+CORE_FN u64 cello_length(const struct cello *c, const struct cello_class *k)
+{
+	u32 weights = 0, i;
+
+	if (!k->part.weight)
+		return c->round_ns;
+	if (!c->flight.arm)
+		return cello_share(c, k);
+	for (i = 0; i < CELLO_CLASSES; i++)
+		if (c->class[i].members)
+			weights += c->class[i].part.weight;
+	return c->round_ns * k->part.weight / weights;
+}
+
 /* So many more wait below it, and at leaves with more than one. */
 CORE_FN void cello_mark(struct cello_child *n, int more, int deeper)
 {
@@ -92,12 +108,12 @@ CORE_FN void cello_enters(struct cello_group *g)
 CORE_FN void cello_joined(struct cello *c)
 {
 	struct cello_group *g = c->sole;
-	u64 share_ns = cello_share(c, &c->class[g->class_id]);
+	u64 length_ns = cello_length(c, &c->class[g->class_id]);
 	struct cello_child *n;
 
 	c->sole = 0;
 	for (n = &g->own; n; n = cello_above(n)) {
-		n->parent->length_ns = share_ns;
+		n->parent->length_ns = length_ns;
 		if (n != &g->own)
 			cello_mark(n, g->own.waiting, g->own.deep);
 	}

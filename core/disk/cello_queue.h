@@ -177,12 +177,13 @@ struct cello {
 				      or it was the last */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
-	bool kept;                 /* though others waited */
-	u64 turn_ns;               /* it is the interactive class's turn, since; 0: nobody's */
-	u64 head;                  /* where the last request that was issued ends */
-	bool up;                   /* the arm moved to higher sectors for it */
-	bool changed;              /* the scheduled queue, since promises were checked */
-	bool fills;                /* it is being filled */
+	struct cello_group *serves; /* whose request went to the disk last, while it is there */
+	bool kept;                  /* though others waited */
+	u64 turn_ns;                /* it is the interactive class's turn, since; 0: nobody's */
+	u64 head;                   /* where the last request that was issued ends */
+	bool up;                    /* the arm moved to higher sectors for it */
+	bool changed;               /* the scheduled queue, since promises were checked */
+	bool fills;                 /* it is being filled */
 	u64 begun_ns;  /* the disk was done with a request, or was idle and was given one */
 	u64 flight_ns; /* since then what is at the disk is estimated to take */
 	u64 flight_spread;

@@ -7,8 +7,10 @@
  * came back soon after each: until it comes, or twice its mean think time and 1 ms have gone (4 ms
  * with an arm), the round goes on as if it had requests. On an arm that which was served last is
  * waited for, if it has something left of its share, also where another class or group could be
- * served (Iyer and Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. It is
- * charged for that. But no real-time request waits for it, and no interactive one if it is none.
+ * served (Iyer and Druschel, "Anticipatory scheduling", 2001): two seeks would cost more. If that
+ * was the last of a round the arm goes on with the next one there, so that it goes to another place
+ * once in a round. It is charged for that. But no real-time request waits for it, and no
+ * interactive one if it is none.
  *
  * A disk without an arm that hardly serves any side by side has turns instead: while an
  * interactive class has something left of its share, a group of it that asks for one thing after
@@ -93,7 +95,7 @@ CORE_FN struct cello_group *cello_group_next(const struct cello *c, struct cello
 
 	if (c->sole)
 		return c->sole;
-	k->root.length_ns = k->part.weight ? cello_share(c, k) : c->round_ns;
+	k->root.length_ns = cello_length(c, k);
 	g = cello_first(&k->root, CELLO_WAITS, false);
 	return !g && cello_spare(c) ? cello_first(&k->root, CELLO_DEEP, true) : g;
 }
@@ -180,15 +182,13 @@ CORE_FN bool cello_scheduled_all(const struct cello *c)
 	return k->scheduled + c->class[CELLO_THROUGHPUT].scheduled > 0;
 }
 
-/* The same, when rounds that have ended are over. */
-CORE_FN struct cello_group *cello_choose(struct cello *c)
+/* Rounds that are over, as every class with requests has used its share of them; or none, or ~0: no
+ * class with requests has a share. */
+CORE_FN u64 cello_over(struct cello *c)
 {
-	struct cello_group *g = cello_pick(c, true);
 	u64 rounds = ~0ULL, sooner = ~0ULL;
 	u32 i;
 
-	if (g)
-		return g;
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		struct cello_class *k = &c->class[i];
 		u64 until;
@@ -200,11 +200,25 @@ CORE_FN struct cello_group *cello_choose(struct cello *c)
 		if (k->deep)
 			sooner = until < sooner ? until : sooner;
 	}
-	if (rounds == ~0ULL)
-		return cello_pick(c, false);
 	if (!rounds && cello_spare(c))
 		rounds = sooner == ~0ULL ? 0 : sooner;
-	if (!rounds || c->older || cello_queue_ns(c) > c->round_ns / CELLO_OVERLAP)
+	if (rounds != ~0ULL && (c->older || cello_queue_ns(c) > c->round_ns / CELLO_OVERLAP))
+		return 0;
+	return rounds;
+}
+
+/* The same, when rounds that have ended are over. */
+CORE_FN struct cello_group *cello_choose(struct cello *c)
+{
+	struct cello_group *g = cello_pick(c, true);
+	u64 rounds;
+
+	if (g)
+		return g;
+	rounds = cello_over(c);
+	if (rounds == ~0ULL)
+		return cello_pick(c, false);
+	if (!rounds)
 		return 0;
 	cello_round(c, rounds);
 	return cello_pick(c, true);
@@ -298,6 +312,26 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 		cello_comes(c, g);
 }
 
+/* An arm that has served the last of a round goes on with the next where it is, and so moves to
+ * another class's place once in a round, not twice. */
+CORE_FN void cello_goes_on(struct cello *c, const struct cello_group *g)
+{
+	const struct cello_class *k = &c->class[g->class_id];
+	u64 rounds;
+
+	if (!c->flight.arm || !k->part.weight || cello_left(&k->part, cello_share(c, k)))
+		return;
+	rounds = cello_over(c);
+	if (rounds && rounds != ~0ULL)
+		cello_round(c, rounds);
+}
+
+/* Is it worth while to await the group when it has no requests? */
+CORE_FN bool cello_returns(const struct cello_group *g, u64 think_ns)
+{
+	return g->single >= CELLO_AWAIT_SINGLE && think_ns * 2 <= CELLO_AWAIT_MAX_NS;
+}
+
 /* The group's last request was served. */
 CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 {
@@ -306,7 +340,7 @@ CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 	g->left_ns = now_ns;
 	g->in_turn = c->turn_ns && g->class_id == CELLO_INTERACTIVE;
 	think_ns = g->in_turn ? g->turn_think_ns : g->think_ns;
-	if (g->single < CELLO_AWAIT_SINGLE || think_ns * 2 > CELLO_AWAIT_MAX_NS)
+	if (!cello_returns(g, think_ns))
 		return;
 	/* Without an arm nobody's share depends on it yet. */
 	if (c->sole && !c->flight.arm && !c->turn_ns)
@@ -314,6 +348,7 @@ CORE_FN void cello_await(struct cello *c, struct cello_group *g, u64 now_ns)
 	g->await_ns =
 		now_ns + think_ns * 2 + (c->flight.arm ? CELLO_AWAIT_ARM_NS : CELLO_AWAIT_MIN_NS);
 	cello_before(&c->awaited, &g->awaited);
+	cello_goes_on(c, g);
 	if (!c->await_ns || g->await_ns < c->await_ns)
 		c->await_ns = g->await_ns;
 	if ((c->flight.arm ? g->class_id != CELLO_REALTIME : g->in_turn) && cello_entitled(c, g))
@@ -345,6 +380,7 @@ CORE_FN struct cello_group *cello_stayed(struct cello *c)
 	if (k->scheduled >= cello_scheduled_most(c, g->class_id) ||
 	    c->queued >= CELLO_SCHEDULED_MAX)
 		return 0;
+	cello_goes_on(c, g);
 	return cello_entitled(c, g) ? g : 0;
 }
 
