@@ -64,20 +64,10 @@ CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
 	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
 }
 
-/* What its groups divide in a round. On an arm, which loses two seeks by each change to another
- * group and back, the class has what others that have no requests leave. */
+/* What its groups divide in a round. */
 CORE_FN u64 cello_length(const struct cello *c, const struct cello_class *k)
 {
-	u32 weights = 0, i;
-
-	if (!k->part.weight)
-		return c->round_ns;
-	if (!c->flight.arm)
-		return cello_share(c, k);
-	for (i = 0; i < CELLO_CLASSES; i++)
-		if (c->class[i].members)
-			weights += c->class[i].part.weight;
-	return c->round_ns * k->part.weight / weights;
+	return k->part.weight ? cello_share(c, k) : c->round_ns;
 }
 
 /* So many more wait below it, and at leaves with more than one. */

@@ -154,8 +154,6 @@ load --rw=randrw --bsrange=4k-64k --size=1g --io_size=48m --iodepth=1
 check replayed replayed card
 # Time is what is divided, and requests that meet others at their channel take longer: in one second
 # the share of requests varies by 7 %.
-# Another number of requests at a time is tried after 1, 2, 4, ... s, which costs some of a second each:
-# over many it does not matter.
 used testdisk0 channels 24
 
 # one_at_a_time NAME PERCENT SECONDS FIO-OPTION...: by 1:4 in that time, and in all at least so much of what BFQ with such weights serves
