@@ -37,16 +37,16 @@ under() {
 	[[ $2 != cello ]] || echo 128 >/sys/block/"$1"/queue/nr_requests
 }
 
-reads_of() { # reads_of DEV: reads completed
-	awk '{ print $1 }' /sys/block/"$1"/stat
-}
-
-# rate DEV SECONDS: reads in that time
+# rate DEV SECONDS: reads completed in that time. To start a program takes a hundredth of a second here and
+# more, so the clock is read with the number.
 rate() {
-	local before
-	before=$(reads_of "$1")
+	local before after from to
+	from=${EPOCHREALTIME/./}
+	read -r before _ </sys/block/"$1"/stat
 	sleep "$2"
-	echo $(($(reads_of "$1") - before))
+	to=${EPOCHREALTIME/./}
+	read -r after _ </sys/block/"$1"/stat
+	echo $(((after - before) * $2 * 1000000 / (to - from)))
 }
 
 set_of() { # set_of DEV NAME VALUE
@@ -74,8 +74,8 @@ used() {
 	under "$dev" mq-deadline
 	reader "$dev" a one --iodepth=64 --randseed=1
 	reader "$dev" b two --iodepth=64 --randseed=2
-	sleep 1
-	peer=$(rate "$dev" 2)
+	sleep 2
+	peer=$(($(rate "$dev" 6) / 3))
 	quit
 	under "$dev" cello
 	set_of "$dev" weight_realtime 0
