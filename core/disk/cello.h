@@ -33,8 +33,10 @@
  *
  * Class-specific, the place in the scheduled queue:
  *
- *   soft real-time         by deadline; of equal ones in order of sectors. Before requests of
- *                          other classes as far as it must to be in time, and no further
+ *   soft real-time         with an arm in SCAN order as the last class, as long as all of them
+ *                          are in time. Else by deadline; of equal ones in order of sectors.
+ *                          Before requests of other classes as far as it must to be in time,
+ *                          and no further
  *   interactive            by slack stealing: as early as no real-time request is late for it,
  *                          among the interactive ones where the queue grows least. A class
  *                          that waits for its next share anyway is placed as the next is

@@ -139,14 +139,78 @@ CORE_FN bool cello_sooner(const struct cello_request *a, const struct cello_requ
 	return a->sector < b->sector;
 }
 
+/* What is at this place, and behind it, is served later or earlier than was thought. */
+CORE_FN void cello_changed(struct cello *c, struct cello_link *at)
+{
+	c->changed = true;
+	if (at != &c->scheduled)
+		cello_at(at)->changed = true;
+}
+
+/* The two change places in the scheduled queue; `a` is before `b`. */
+CORE_FN void cello_swap(struct cello_link *a, struct cello_link *b)
+{
+	struct cello_link *place = a->prev;
+
+	cello_unlink(a);
+	cello_before(b, a);
+	cello_unlink(b);
+	cello_before(place->next, b);
+}
+
+/* Real-time requests take each other's places until they are in order of deadlines. */
+CORE_FN void cello_by_deadline(struct cello *c)
+{
+	struct cello_link *l = c->scheduled.next, *first = 0, *next, *before;
+
+	for (; l != &c->scheduled; l = next) {
+		next = l->next;
+		if (cello_at(l)->group->class_id != CELLO_REALTIME)
+			continue;
+		for (before = l->prev; before != &c->scheduled; before = before->prev) {
+			struct cello_request *r = cello_at(before);
+
+			if (r->group->class_id != CELLO_REALTIME)
+				continue;
+			if (!cello_sooner(cello_at(l), r))
+				break;
+			cello_swap(before, l);
+			first = before = l;
+		}
+	}
+	if (!first)
+		return;
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next)
+		cello_reached(c, l);
+	cello_changed(c, c->scheduled.next);
+}
+
+/* Is it in time there, for all that estimates are off by? */
+CORE_FN bool cello_in_time(struct cello *c, const struct cello_link *at,
+			   const struct cello_request *r, u64 now_ns)
+{
+	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, root = 0;
+	struct cello_link *l;
+
+	for (l = c->scheduled.next; l != at; l = l->next) {
+		at_ns += cello_at(l)->estimate_ns;
+		spreads += cello_at(l)->spread;
+	}
+	at_ns += cello_service(c, cello_from(c, at), r);
+	return at_ns + disktime_error(&c->time, spreads, &root) <= r->deadline_ns;
+}
+
 /* By deadline; before those of other classes only as far as it must to be in time, for all that
  * estimates are off by. */
 CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_request *r,
 						u64 now_ns)
 {
 	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, root = 0, end_ns;
-	struct cello_link *l = c->scheduled.next, *place = l, *tail = cello_tail(c);
+	struct cello_link *l, *place, *tail;
 
+	cello_by_deadline(c);
+	l = place = c->scheduled.next;
+	tail = cello_tail(c);
 	for (; l != tail; l = l->next) {
 		struct cello_request *next = cello_at(l);
 		bool realtime = next->group->class_id == CELLO_REALTIME;
@@ -165,13 +229,16 @@ CORE_FN struct cello_link *cello_place_realtime(struct cello *c, struct cello_re
 	return place;
 }
 
+/* Real-time requests are in SCAN order, too, as long as all are in time; where one would not be, in
+ * order of deadlines. */
 CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r, u64 now_ns)
 {
+	bool realtime = r->group->class_id == CELLO_REALTIME;
 	struct cello_link *behind, *at;
 
-	if (r->group->class_id == CELLO_REALTIME)
-		return cello_place_realtime(c, r, now_ns);
 	/* There is no order by sectors, and nobody whose slack it could take. */
+	if (!c->flight.arm && realtime)
+		return cello_place_realtime(c, r, now_ns);
 	if (!c->flight.arm && !c->class[CELLO_REALTIME].scheduled)
 		return r->early ? c->scheduled.next : &c->scheduled;
 	cello_slacks(c, now_ns);
@@ -179,15 +246,11 @@ CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r,
 	if (r->early)
 		return cello_cheapest(c, r, behind);
 	at = cello_neighbour(c, r, behind);
-	return at ? at : cello_scan(c, r, behind);
-}
-
-/* What is at this place, and behind it, is served later or earlier than was thought. */
-CORE_FN void cello_changed(struct cello *c, struct cello_link *at)
-{
-	c->changed = true;
-	if (at != &c->scheduled)
-		cello_at(at)->changed = true;
+	if (!at)
+		at = cello_scan(c, r, behind);
+	if (realtime && !cello_in_time(c, at, r, now_ns))
+		return cello_place_realtime(c, r, now_ns);
+	return at;
 }
 
 /* The queue has changed: who is late now is promised no more to be in time. */

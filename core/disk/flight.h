@@ -470,9 +470,7 @@ CORE_FN void flight_set(struct flight *f, u32 most)
 /* `arm`: it serves one after the other, and by itself is given one at a time. */
 CORE_FN void flight_init(struct flight *f, bool arm)
 {
-	struct flight none = {};
-
-	*f = none;
+	__builtin_memset(f, 0, sizeof(*f));
 	f->arm = arm;
 	cello_ring(&f->served);
 	cello_ring(&f->stalled);

@@ -199,6 +199,34 @@ for _ in $(times '' once); do
 	one_at_a_time arm-sequential 85 40 --rw=read
 done
 
+# Three classes by 3:5:7, whose deadlines leave room for the arm's way.
+for _ in $(times '' once); do
+	readers_of_three() {
+		reader testdisk0 a one --iodepth=6 --randseed=1
+		reader testdisk0 b two --iodepth=6 --randseed=2
+		reader testdisk0 c three --iodepth=6 --randseed=3
+		sleep 2
+	}
+	mkdir -p $CG/c
+	under testdisk0 mq-deadline
+	readers_of_three
+	peer=$(rate testdisk0 30)
+	quit
+	under testdisk0 cello
+	set_of testdisk0 weight_interactive 300
+	set_of testdisk0 weight_throughput 500
+	set_of testdisk0 weight_realtime 700
+	set_of testdisk0 deadline_ms 500
+	echo interactive >$CG/a/io.cello.class
+	echo throughput >$CG/b/io.cello.class
+	echo realtime >$CG/c/io.cello.class
+	readers_of_three
+	own=$(rate testdisk0 30)
+	echo "3:5:7 on an arm: cello $own, mq-deadline $peer; late: $(cat $QUEUE/iosched/realtime_late)"
+	quit
+	check three-classes test $((own * 100)) -ge $((peer * 95))
+done
+
 # ---- nobody is above the classes: a program in none, with 128 requests, beside one with deadlines
 scheduler cello
 echo none >$CG/a/io.cello.class
