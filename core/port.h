@@ -30,6 +30,8 @@
  *                    be knows nothing: long loops begin there
  *   CORE_COUNT       adds one to what is counted also where others may count at
  *                    once
+ *   CORE_DIV         quotient of two numbers of 64 bits, of which the second may have fewer, and
+ *   CORE_MOD         what is left over, where the machine cannot divide those
  *   CORE_FORGET      an environment that follows what a number can be knows
  *                    nothing of this one any more; the second is one that it
  *                    knows nothing of
@@ -102,6 +104,11 @@ typedef int64_t s64;
 
 #ifndef CORE_FORGET
 #define CORE_FORGET(number, by) ((void)0)
+#endif
+
+#ifndef CORE_DIV
+#define CORE_DIV(n, d) ((n) / (d))
+#define CORE_MOD(n, d) ((n) % (d))
 #endif
 
 /* Refusals are negative errno values; these carry the kernel's numbers. */

@@ -61,7 +61,7 @@ CORE_FN struct cello_child *cello_above(struct cello_child *n)
 /* Of a round, in nanoseconds. */
 CORE_FN u64 cello_share(const struct cello *c, const struct cello_class *k)
 {
-	return c->weights ? c->round_ns * k->part.weight / c->weights : 0;
+	return c->weights ? CORE_DIV(c->round_ns * k->part.weight, c->weights) : 0;
 }
 
 /* What its groups divide in a round. */
@@ -266,7 +266,7 @@ CORE_FN struct cello_group *cello_first(struct cello_group *root, u32 mark, bool
 		if (n && (any || cello_near(n))) {
 			struct cello_group *g = (struct cello_group *)n;
 
-			g->length_ns = p->length_ns * n->weight / p->weights;
+			g->length_ns = CORE_DIV(p->length_ns * n->weight, p->weights);
 			p = g;
 			n = (struct cello_child *)leftist_next(p->heap, 0, mark);
 			continue;

@@ -279,7 +279,7 @@ CORE_FN u64 cello_free(const struct cello *c, u64 now_ns)
 	u64 free_ns = c->begun_ns + c->flight_ns;
 
 	if (f->lanes > 1)
-		return f->number < f->lanes ? now_ns : now_ns + c->flight_ns / f->number;
+		return f->number < f->lanes ? now_ns : now_ns + CORE_DIV(c->flight_ns, f->number);
 	return f->number && free_ns > now_ns ? free_ns : now_ns;
 }
 

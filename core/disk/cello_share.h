@@ -36,7 +36,8 @@ CORE_FN bool cello_left(const struct cello_part *p, u64 share_ns)
 /* Rounds until the part has something left, if it has nothing now. */
 CORE_FN u64 cello_rounds(const struct cello_part *p, u64 share_ns)
 {
-	return cello_left(p, share_ns) ? 0 : (u64)(p->used_ns - (s64)share_ns) / share_ns + 1;
+	return cello_left(p, share_ns) ? 0
+				       : CORE_DIV((u64)(p->used_ns - (s64)share_ns), share_ns) + 1;
 }
 
 /* Rounds have ended, the last of them before it had used its share if it has something left. */
@@ -52,7 +53,7 @@ CORE_FN void cello_renew(struct cello_part *p, u64 share_ns, u64 rounds)
 /* What nobody used earns no credit. */
 CORE_FN void cello_forget(struct cello_part *p, u64 share_ns, u64 rounds)
 {
-	s64 most = p->used_ns / (s64)share_ns + 1;
+	s64 most = CORE_DIV(p->used_ns, (s64)share_ns) + 1;
 
 	p->used_ns -= (s64)share_ns * ((s64)rounds < most ? (s64)rounds : most);
 	if (p->used_ns < 0)

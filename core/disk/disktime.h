@@ -108,7 +108,7 @@ CORE_FN u32 disktime_distance(const struct disktime CORE_MEM *m, const struct di
 
 CORE_FN u32 disktime_zone(const struct disktime CORE_MEM *m, u64 sector)
 {
-	u64 zone = m->sectors && m->turning ? sector / (m->sectors / DISKTIME_ZONES + 1) : 0;
+	u64 zone = m->sectors && m->turning ? CORE_DIV(sector, m->sectors / DISKTIME_ZONES + 1) : 0;
 
 	return zone < DISKTIME_ZONES ? zone : DISKTIME_ZONES - 1;
 }
@@ -234,14 +234,16 @@ CORE_FN u64 disktime_spread(const struct disktime_terms *s, const struct disktim
 	const struct disktime_position CORE_MEM *p = s->position;
 	const struct disktime_transfer CORE_MEM *t = s->transfer;
 	u64 transfer_ns = s->even_ns * r->sectors / DISKTIME_EVEN;
-	u64 unsure_ns = s->position_ns / (1 + p->seen), us;
+	u64 unsure_ns = CORE_DIV(s->position_ns, 1 + p->seen), us;
 
 	if (r->sectors < DISKTIME_SHORT)
-		transfer_ns /= 1 + p->seen; /* it is part of what was learned of the position */
-	else if (r->sectors <= 2 * (u64)t->longest)
 		transfer_ns =
-			transfer_ns * DISKTIME_WEIGHT_GUESS / (DISKTIME_WEIGHT_GUESS + t->weight);
-	us = p->error_us + (unsure_ns + transfer_ns) / 1000;
+			CORE_DIV(transfer_ns,
+				 1 + p->seen); /* it is part of what was learned of the position */
+	else if (r->sectors <= 2 * (u64)t->longest)
+		transfer_ns = CORE_DIV(transfer_ns * DISKTIME_WEIGHT_GUESS,
+				       DISKTIME_WEIGHT_GUESS + t->weight);
+	us = p->error_us + CORE_DIV(unsure_ns + transfer_ns, 1000);
 	if (us > DISKTIME_MAX_NS / 1000)
 		us = DISKTIME_MAX_NS / 1000;
 	return us * us;
@@ -260,7 +262,7 @@ CORE_FN u64 disktime_mean(u64 mean, u64 now, u32 seen)
 {
 	u32 of = seen < 32 ? seen : 32;
 
-	return now > mean ? mean + (now - mean) / of : mean - (mean - now) / of;
+	return now > mean ? mean + CORE_DIV(now - mean, of) : mean - CORE_DIV(mean - now, of);
 }
 
 /* The request took so long. `said_ns` is what was estimated when it went to the disk. */
@@ -288,22 +290,22 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 	if (p->seen < DISKTIME_POSITION_FLOOR)
 		p->seen++;
 	if (r->sectors < DISKTIME_SHORT) {
-		p->ns = disktime_moved(p->ns, off / p->seen, less);
+		p->ns = disktime_moved(p->ns, CORE_DIV(off, p->seen), less);
 	} else {
 		if (!t->weight)
 			t->even_ns = s.even_ns;
 		weight = t->weight + size * size / 256;
-		t->even_ns = disktime_moved(t->even_ns,
-					    off * size / (weight + DISKTIME_WEIGHT_GUESS), less);
+		t->even_ns = disktime_moved(
+			t->even_ns, CORE_DIV(off * size, weight + DISKTIME_WEIGHT_GUESS), less);
 		t->weight = weight < DISKTIME_WEIGHT_MAX ? weight : DISKTIME_WEIGHT_MAX;
 		if (t->longest < r->sectors)
 			t->longest = r->sectors;
-		off = off * 256 * 256 / (256 * 256 + size * size);
-		p->ns = disktime_moved(p->ns, off / p->seen, less);
+		off = CORE_DIV(off * 256 * 256, 256 * 256 + size * size);
+		p->ns = disktime_moved(p->ns, CORE_DIV(off, p->seen), less);
 	}
 
 	off = took_ns < said_ns ? said_ns - took_ns : took_ns - said_ns;
-	p->error_us = disktime_mean(p->error_us, off / 1000, p->seen);
+	p->error_us = disktime_mean(p->error_us, CORE_DIV(off, 1000), p->seen);
 	m->seen++;
 	m->error_ns = disktime_mean(m->error_ns, off, 32);
 	m->worst_ns = off > m->worst_ns ? off : m->worst_ns - m->worst_ns / 256;
@@ -317,10 +319,10 @@ CORE_FN u64 disktime_root(u64 x, u64 near)
 	if (!x)
 		return 0;
 	root = near ? near : 1ULL << (63 - __builtin_clzll(x)) / 2;
-	next = (root + x / root) / 2; /* not below, from wherever it begins */
+	next = (root + CORE_DIV(x, root)) / 2; /* not below, from wherever it begins */
 	do {
 		root = next;
-		next = (root + x / root) / 2;
+		next = (root + CORE_DIV(x, root)) / 2;
 	} while (next < root);
 	return root;
 }

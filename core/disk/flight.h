@@ -130,7 +130,7 @@ CORE_FN void flight_clock(struct flight *f, u64 now_ns)
 	if (now_ns <= f->clock_ns)
 		return;
 	if (f->serving)
-		f->share_ns += (now_ns - f->clock_ns) / f->serving;
+		f->share_ns += CORE_DIV(now_ns - f->clock_ns, f->serving);
 	f->clock_ns = now_ns;
 }
 
@@ -213,8 +213,8 @@ CORE_FN void flight_was_alone(struct flight *f, struct flight_alone *a, u64 took
 {
 	f->looked_ns = f->clock_ns;
 	a->seen += a->seen < FLIGHT_ALONE;
-	a->ns = took_ns > a->ns ? a->ns + (took_ns - a->ns) / a->seen
-				: a->ns - (a->ns - took_ns) / a->seen;
+	a->ns = took_ns > a->ns ? a->ns + CORE_DIV(took_ns - a->ns, a->seen)
+				: a->ns - CORE_DIV(a->ns - took_ns, a->seen);
 }
 
 /* It is measured from now on, but for those that are there already. */
@@ -426,7 +426,7 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_n
 	if (t->served < flight_enough(f) && !glance &&
 	    (took_ns < FLIGHT_EPOCH_NS || t->served < FLIGHT_GLANCE))
 		return;
-	rate = t->work_ns * FLIGHT_UNIT / (took_ns ? took_ns : 1);
+	rate = CORE_DIV(t->work_ns * FLIGHT_UNIT, took_ns ? took_ns : 1);
 	/* Much worse than the base. */
 	if (glance) {
 		if (rate * 4 < t->rate[0] * 3)
@@ -490,7 +490,7 @@ CORE_FN u32 flight_usual(const struct flight *f)
 /* What a request's part of the disk's time will be, if it takes so long. */
 CORE_FN u64 flight_part(const struct flight *f, u64 ns)
 {
-	return ns * FLIGHT_BUSY / f->busy;
+	return CORE_DIV(ns * FLIGHT_BUSY, f->busy);
 }
 
 /* The request was served, and has had this much of the disk's time since a lane was free for it. */

@@ -108,7 +108,7 @@ CORE_FN u64 sfq_virtual(u64 length_ns, u32 weight)
 {
 	if (length_ns > SFQ_LENGTH_MAX_NS)
 		length_ns = SFQ_LENGTH_MAX_NS;
-	return (length_ns << SFQ_SHIFT) / weight;
+	return CORE_DIV(length_ns << SFQ_SHIFT, weight);
 }
 
 CORE_FN void sfq_advance(struct sfq_clock CORE_MEM *c, u64 to)
@@ -168,13 +168,13 @@ CORE_FN u64 sfq_moved(struct sfq_flow CORE_MEM *f, u64 forth_ns, u64 back_ns, u3
 
 	if (forth_ns >= back_ns) {
 		units = ((forth_ns - back_ns) << SFQ_SHIFT) + f->rem;
-		tag = units / weight;
+		tag = CORE_DIV(units, weight);
 		*rem = units - tag * weight;
 		return f->start + tag;
 	}
 	units = (back_ns - forth_ns) << SFQ_SHIFT;
-	tag = f->start - units / weight;
-	*rem = f->rem - units % weight;
+	tag = f->start - CORE_DIV(units, weight);
+	*rem = f->rem - CORE_MOD(units, weight);
 	if (*rem < weight)
 		return tag;
 	*rem += weight;
@@ -195,8 +195,8 @@ CORE_FN void sfq_move(struct sfq_flow CORE_MEM *f, u64 length_ns, u32 weight)
 CORE_FN u64 sfq_lag(struct sfq_clock CORE_MEM *c, u32 servers, u32 flows, u32 weights)
 {
 	u64 times = (u64)(servers > SFQ_LAG_SERVERS ? servers : SFQ_LAG_SERVERS) * flows;
-	u64 most = (SFQ_LAG_NS << SFQ_SHIFT) * times / weights;
-	u64 lag = (SFQ_LAG_OLD_NS << SFQ_SHIFT) * times / weights + c->vtime - c->arrival;
+	u64 most = CORE_DIV((SFQ_LAG_NS << SFQ_SHIFT) * times, weights);
+	u64 lag = CORE_DIV((SFQ_LAG_OLD_NS << SFQ_SHIFT) * times, weights) + c->vtime - c->arrival;
 
 	return lag < most ? lag : most;
 }
@@ -248,7 +248,7 @@ CORE_FN void sfq_idle(struct sfq_clock CORE_MEM *c)
 /* What is so far ahead in tags at one weight, at another: the same length of service. */
 CORE_FN u64 sfq_rescaled(u64 ahead, u32 from, u32 to)
 {
-	return ahead / to * from + ahead % to * from / to;
+	return CORE_DIV(ahead, to) * from + CORE_DIV(CORE_MOD(ahead, to) * from, to);
 }
 
 /* The weight changes: what the flow is ahead of v by keeps its length. The epoch of one that

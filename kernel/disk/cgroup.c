@@ -194,7 +194,7 @@ static void member_stat(struct blkg_policy_data *pd, struct seq_file *s)
 	if (!served)
 		return;
 	for (i = 0; i < CELLO_CLASSES; i++)
-		seq_printf(s, " cello.%s_us=%llu", class_names[i], ns[i] / NSEC_PER_USEC);
+		seq_printf(s, " cello.%s_us=%llu", class_names[i], div_u64(ns[i], NSEC_PER_USEC));
 	seq_printf(s, " cello.requests=%llu", served);
 }
 

@@ -8,6 +8,7 @@
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/list.h>
+#include <linux/math64.h>
 #include <linux/mempool.h>
 #include <linux/percpu-refcount.h>
 #include <linux/seq_file.h>
@@ -19,9 +20,17 @@
 /* core/port.h: these exist here already. */
 #define CORE_HAVE_TYPES
 #define CORE_INLINE static __always_inline
+#if BITS_PER_LONG == 32
+#define CORE_DIV(n, d) ((typeof(n))((typeof(n))-1 > 0 ? div64_u64(n, d) : div64_s64(n, d)))
+#define CORE_MOD(n, d) ((n) - CORE_DIV(n, d) * (d))
+#endif
 #include "../../core/disk/cello.h"
 #include "../../core/disk/cello_hint.h"
 #include "../../core/disk/cello_room.h"
+
+#ifdef CONFIG_ARM /* does not say where a probed function has its arguments */
+#define regs_get_kernel_argument(regs, n) ((regs)->uregs[n])
+#endif
 
 enum {
 	REALTIME_KEPT = 1024,   /* of the real-time requests that ended */
@@ -100,7 +109,7 @@ extern const struct blk_mq_debugfs_attr disk_debugfs[];
 
 static inline u32 room_slot(const struct cello_group *g)
 {
-	return cello_room_slot((u64)g);
+	return cello_room_slot((uintptr_t)g);
 }
 
 static inline struct disk *disk_of(struct request_queue *q)

@@ -61,7 +61,7 @@ bpftool btf dump file "$btf" format c | awk '
 		if (ops ~ /depth_updated\)\(struct request_queue \*\)/)
 			print "#define DEPTH_UPDATED_HAS_QUEUE 1"
 		if (text["struct:elevator_mq_ops"] == "" || text["struct:blkcg_policy"] == "") {
-			print "cello: this kernel tells no types of its block layer" >"/dev/stderr"
+			print "cello: this kernel tells no types of its block layer: it was built without CONFIG_DEBUG_INFO_BTF" >"/dev/stderr"
 			exit 1
 		}
 	}'

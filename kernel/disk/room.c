@@ -34,7 +34,7 @@ static u32 depth_of(const struct blk_mq_hw_ctx *hctx, u32 most, u32 tags)
 #else
 	u32 word = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
 
-	return max(1U, (u32)((u64)word * most / tags));
+	return max(1U, (u32)div_u64((u64)word * most, tags));
 #endif
 }
 

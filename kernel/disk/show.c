@@ -81,19 +81,19 @@ static int set_deadline_ms(struct disk *d, u64 x)
 	return cello_set_deadline(&d->cello, x * NSEC_PER_MSEC);
 }
 
-SHOWN(round_us, d->cello.round_ns / NSEC_PER_USEC)
+SHOWN(round_us, div_u64(d->cello.round_ns, NSEC_PER_USEC))
 STORED(round_us, CELLO_ROUND_MIN_NS / NSEC_PER_USEC, CELLO_ROUND_MAX_NS / NSEC_PER_USEC)
 SHOWN(in_flight, d->cello.flight.learns ? 0 : d->cello.flight.most)
 STORED(in_flight, 0, FLIGHT_MAX)
 SHOWN(in_flight_now, d->cello.flight.most)
 SHOWN(lanes, d->cello.flight.lanes)
-SHOWN(in_flight_us, d->cello.flight_max_ns / NSEC_PER_USEC)
+SHOWN(in_flight_us, div_u64(d->cello.flight_max_ns, NSEC_PER_USEC))
 STORED(in_flight_us, 0, CELLO_FLIGHT_MAX_NS / NSEC_PER_USEC)
-SHOWN(deadline_ms, d->cello.deadline_ns / NSEC_PER_MSEC)
+SHOWN(deadline_ms, div_u64(d->cello.deadline_ns, NSEC_PER_MSEC))
 STORED(deadline_ms, CELLO_DEADLINE_MIN_NS / NSEC_PER_MSEC, CELLO_DEADLINE_MAX_NS / NSEC_PER_MSEC)
 SHOWN(rounds, d->cello.rounds)
 SHOWN(bypassed, d->bypassed)
-SHOWN(error_us, d->cello.time.error_ns / NSEC_PER_USEC)
+SHOWN(error_us, div_u64(d->cello.time.error_ns, NSEC_PER_USEC))
 SHOWN(realtime_late, d->cello.class[CELLO_REALTIME].late)
 SHOWN(realtime_broken, d->cello.class[CELLO_REALTIME].broken)
 
@@ -134,7 +134,7 @@ static int set_weight(struct disk *d, u32 class_id, u64 x)
 	SHOWN(weight_##name, d->cello.class[id].part.weight)                                       \
 	STORED(weight_##name, 0, CELLO_WEIGHT_MAX)                                                 \
 	SHOWN(name##_requests, d->cello.class[id].part.served)                                     \
-	SHOWN(name##_time_us, d->cello.class[id].part.served_ns / NSEC_PER_USEC)                   \
+	SHOWN(name##_time_us, div_u64(d->cello.class[id].part.served_ns, NSEC_PER_USEC))           \
 	SHOWN(name##_waiting, d->cello.class[id].part.present)
 
 OF_CLASS(interactive, CELLO_INTERACTIVE)
@@ -255,9 +255,9 @@ static int scheduled_show(void *queue, struct seq_file *s)
 	for (i = 0; i < n; i++) {
 		seq_printf(s, "%s %llu %u %c %llu ", class_names[line[i].class_id], line[i].sector,
 			   line[i].sectors, line[i].writes ? 'w' : 'r',
-			   line[i].estimate_ns / NSEC_PER_USEC);
+			   div_u64(line[i].estimate_ns, NSEC_PER_USEC));
 		if (line[i].class_id == CELLO_REALTIME)
-			seq_printf(s, "%lld\n", line[i].left_ns / (s64)NSEC_PER_MSEC);
+			seq_printf(s, "%lld\n", div_s64(line[i].left_ns, NSEC_PER_MSEC));
 		else
 			seq_puts(s, "-\n");
 	}
@@ -344,7 +344,7 @@ static int pending_show(void *queue, struct seq_file *s)
 
 static void print_served(struct seq_file *s, const struct counts *g)
 {
-	seq_printf(s, "%llu %llu\n", g->served, g->served_ns / NSEC_PER_USEC);
+	seq_printf(s, "%llu %llu\n", g->served, div_u64(g->served_ns, NSEC_PER_USEC));
 }
 
 /* Cgroup, class, weight, requests served, disk time in microseconds. */

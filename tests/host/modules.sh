@@ -65,6 +65,20 @@ else
 	echo 'ok for a kernel whose types are not there it ends with what to do'
 fi
 
+# On a machine of 32 bits the kernel has no division of 64 by 64 bits but its own functions: all go through CORE_DIV.
+if gcc -m32 -O2 -ffreestanding -c -o "$work/core.o" -x c - <<'C' && ! nm -u "$work/core.o" | grep -v -e ' divided$' -e ' _GLOBAL_OFFSET_TABLE_$'; then
+unsigned long long divided(unsigned long long n, unsigned long long d);
+#define CORE_DIV(n, d) divided(n, d)
+#define CORE_MOD(n, d) divided(n, d)
+#include "core/disk/cello.h"
+#include "core/disk/cello_room.h"
+void *used[] = {cello_add, cello_next, cello_done, cello_grown, cello_merged, cello_return, cello_group_end, cello_room_for};
+C
+	echo 'ok it can be built for 32 bits'
+else
+	echo 'not ok it can be built for 32 bits'
+fi
+
 # DKMS leaves kernels alone that the module is not for.
 for release in 6.1.0-40-amd64:no 6.11.10:no 6.12.57+deb13-amd64:yes 6.18-amd64:yes 7.0.0-0.rc1.fc44.x86_64:yes 10.2.1:yes; do
 	# shellcheck disable=SC1091,SC2034,SC2154 # of DKMS
