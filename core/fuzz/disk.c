@@ -105,18 +105,24 @@ static void leave(void)
 	is_at(r, AWAY);
 }
 
+/* Before it or behind it comes a bio, or another request that lies there: of its class, as the
+ * module sees to, and it has no sectors of its own any more. */
 static void grow(void)
 {
 	struct cello_request *r = some(QUEUED), *gone = some(QUEUED);
+	u32 sectors = byte();
+	bool before = byte() & 1;
 
-	if (gone && gone != r) {
+	if (!r)
+		return;
+	if (gone != r && gone->group->class_id == r->group->class_id) {
+		sectors = gone->sectors;
 		cello_merged(&c, r, gone, now_ns);
 		CHECK(r->deadline_ns <= gone->deadline_ns || r->group->class_id != CELLO_REALTIME);
 		is_at(gone, AWAY);
 	}
-	if (r)
-		cello_grown(&c, r, r->sector - (byte() & 1 ? r->sector / 2 : 0),
-			    r->sectors + byte());
+	before &= r->sector >= sectors;
+	cello_grown(&c, r, before ? r->sector - sectors : r->sector, r->sectors + sectors);
 }
 
 static void set(void)

@@ -244,6 +244,7 @@ refuses class-threaded 1 'is threaded, or has threaded cgroups' qlinux disk clas
 show=$(qlinux disk show $DEV)
 like show-cgroups "$show" '/a +throughput +300'
 like show-interval "$(qlinux disk show $DEV --interval 0.2)" 'in 0.2 s'
+like show-json-weights "$(json disk show $DEV)" "\"weights\":\{\"interactive\":100,\"throughput\":[0-9]*,\"realtime\":[0-9]*\}"
 like show-json "$(json disk show $DEV)" "\"classes\":\[\{\"class\":\"interactive\",\"weight\":100,\"entitled\":0.33"
 
 # ---- down -----------------------------------------------------------------

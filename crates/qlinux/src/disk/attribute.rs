@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a disk under Cello can be told, and what it tells: `queue/iosched`.
 
+use super::hint::by_name;
 use super::{Class, Deadline, Disk, Refusal};
 use crate::reserve::{shown, time};
 use crate::undo::Undo;
@@ -181,6 +182,7 @@ pub struct Attributes {
     /// Length of a round.
     pub round_us: u64,
     /// Of each class.
+    #[serde(serialize_with = "by_name")]
     pub weights: [u32; 3],
     /// Requests that the disk has at a time; 0: as many as it is found to need.
     pub in_flight: u32,

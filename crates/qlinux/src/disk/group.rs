@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classes of cgroups: `io.cello.class`, `io.cello.weight` and what `io.stat` says.
 
+use super::hint::by_name;
 use super::{module, Class, Disk, Refusal};
 use crate::cgroup::{Hierarchy, Kind};
 use crate::undo::Undo;
@@ -195,6 +196,7 @@ pub struct Group {
     /// Among the cgroups of the same class.
     pub weight: Weight,
     /// The disk's time by class, for requests of the cgroup.
+    #[serde(serialize_with = "by_name")]
     pub time_us: [u64; 3],
     /// Requests served.
     pub requests: u64,

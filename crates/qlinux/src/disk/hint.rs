@@ -24,6 +24,14 @@ pub enum Class {
     None = 3,
 }
 
+/// What there is one of for each of the three classes, by their names.
+pub(super) fn by_name<T: serde::Serialize, S: serde::Serializer>(
+    each: &[T; 3],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(Class::THREE.iter().zip(each))
+}
+
 impl Class {
     /// Those among which a disk is divided, by their numbers.
     pub const THREE: [Class; 3] = [Class::Interactive, Class::Throughput, Class::Realtime];
