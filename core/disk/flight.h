@@ -48,6 +48,7 @@ enum {
 	/* Requests after which a number that is given at a time is judged: at first, to tell twice
 	 * as much from as much; after some more, to give it up as much worse; and to be sure. */
 	FLIGHT_CLIMB = 8,
+	FLIGHT_BURSTS = 8, /* or so many bursts that were shorter */
 	FLIGHT_GLANCE = 64,
 	FLIGHT_SURE = 1024,
 	/* What B and `busy` count one lane as. */
@@ -92,6 +93,8 @@ struct flight_trial {
 	int step;    /* levels above the base that are tried */
 	bool was;    /* the one before in the same round of tries made a difference */
 	bool shared; /* it was given less for the sake of shares since begun_ns */
+	bool more;   /* it might have been given more since then */
+	u32 bursts;  /* that ended before this number was measured */
 	u32 turn;    /* epochs so far of the try */
 	u32 skip;    /* completions until it is measured: those of the number before */
 	u32 served;
@@ -222,7 +225,7 @@ CORE_FN void flight_epoch(struct flight *f, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
 
-	t->shared = false;
+	t->shared = t->more = false;
 	t->skip = f->number > f->most ? f->number : f->most;
 	t->served = 0;
 	t->work_ns = 0;
@@ -233,6 +236,7 @@ CORE_FN void flight_epoch(struct flight *f, u64 now_ns)
 CORE_FN void flight_level(struct flight *f, u32 level, u64 now_ns)
 {
 	f->trial.level = level;
+	f->trial.bursts = 0;
 	f->most = 1U << level;
 	flight_epoch(f, now_ns);
 }
@@ -399,6 +403,24 @@ CORE_FN void flight_lanes(struct flight *f, u64 lanes)
 	flight_next(f);
 }
 
+/* There is no more to serve than the disk has. Programs that ask for some at once and wait for all
+ * of them (a read of more than a request may have) may never ask for so much that anything can be
+ * measured: while nothing is known they are given more at a time, as long as some wait. */
+CORE_FN void flight_lull(struct flight *f, u64 now_ns)
+{
+	struct flight_trial *t = &f->trial;
+
+	if (t->phase == FLIGHT_TRIES && t->level > t->base)
+		flight_tried(f, false, now_ns);
+	else if (t->phase != FLIGHT_CLIMBS && t->level < t->base)
+		flight_rest(f, now_ns);
+	else if (t->phase == FLIGHT_CLIMBS && t->more && ++t->bursts >= FLIGHT_BURSTS &&
+		 t->level + 1 < FLIGHT_LEVELS)
+		flight_level(f, t->level + 1, now_ns);
+	else
+		flight_epoch(f, now_ns);
+}
+
 /* A request was served; `more`: others wait to be given. */
 CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_ns)
 {
@@ -407,12 +429,10 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_n
 	bool glance;
 
 	if (!more && !flight_full(f)) {
-		if (t->phase == FLIGHT_TRIES && t->level > t->base)
-			flight_tried(f, false, now_ns);
-		else
-			flight_epoch(f, now_ns);
+		flight_lull(f, now_ns);
 		return;
 	}
+	t->more |= more;
 	if (t->skip) {
 		if (!--t->skip)
 			t->begun_ns = now_ns;

@@ -2,8 +2,9 @@
 //! Disks that serve many requests side by side (core/disk/flight.h): how many they are given, and whose
 //! their time is.
 
-use qlinux_core::cello::Class;
+use qlinux_core::cello::{Cello, Class, Request};
 use qlinux_core::disk::Shape;
+use std::collections::BTreeSet;
 use world::{World, SECOND};
 
 #[path = "common/world.rs"]
@@ -459,5 +460,66 @@ fn what_is_at_the_disk_is_held_down() {
         println!("{channels} channels, {sectors} sectors: {mean_us} us, {part:.3} of the disk");
         assert!(mean_us < 5000, "{channels} channels: {mean_us} us");
         assert!(part > 0.85, "{channels} channels: {part}");
+    }
+}
+
+/// Requests that come some at once, the next when all of those are served (a read of more than a request may
+/// have), are served side by side, before and after other loads.
+#[test]
+fn bursts_are_served_side_by_side() {
+    let takes_ns = 100_000;
+    for burst in [2usize, 3, 8, 20] {
+        for lanes in [2, 64] {
+            let mut cello = Cello::new(Shape::FLAT.sectors, false);
+            let group = cello.group(Class::Throughput, 100).unwrap();
+            let mut now_ns = 0;
+            let mut rounds = |cello: &mut Cello, number: usize, burst: usize| {
+                let begun_ns = now_ns;
+                for _ in 0..number {
+                    let mut free = vec![now_ns; lanes];
+                    let mut ends = BTreeSet::new();
+                    for i in 0..burst as u64 {
+                        let request = Request {
+                            sector: i * 8,
+                            sectors: 8,
+                            writes: false,
+                            deadline_ns: 0,
+                        };
+                        cello.add(group, request, now_ns).unwrap();
+                    }
+                    loop {
+                        while let Some(id) = cello.next(now_ns) {
+                            let lane = free.iter_mut().min().unwrap();
+                            *lane = now_ns.max(*lane) + takes_ns;
+                            ends.insert((*lane, id));
+                        }
+                        let Some((end_ns, id)) = ends.pop_first() else {
+                            break;
+                        };
+                        now_ns = end_ns;
+                        cello.done(id, now_ns);
+                    }
+                    now_ns += 10_000;
+                }
+                (now_ns - begun_ns) / number as u64 - 10_000
+            };
+            let least = (burst.div_ceil(lanes) as u64) * takes_ns;
+            rounds(&mut cello, 80, burst);
+            let first = rounds(&mut cello, 1000, burst);
+            assert!(
+                first <= least * 11 / 10,
+                "{burst} at once, {lanes} lanes: {first} ns"
+            );
+            rounds(&mut cello, 1000, 200);
+            let then = rounds(&mut cello, 1000, burst);
+            println!(
+                "{burst} at once, {lanes} lanes: {first}, {then} ns of {least}; {:?}",
+                cello.at_disk()
+            );
+            assert!(
+                then <= least * 11 / 10,
+                "{burst} at once, {lanes} lanes: {then} ns"
+            );
+        }
     }
 }
