@@ -93,7 +93,7 @@ struct flight_trial {
 	int step;    /* levels above the base that are tried */
 	bool was;    /* the one before in the same round of tries made a difference */
 	bool shared; /* it was given less for the sake of shares since begun_ns */
-	bool more;   /* it might have been given more since then */
+	bool more;   /* but for this number it would have been given more since then */
 	u32 bursts;  /* that ended before this number was measured */
 	u32 turn;    /* epochs so far of the try */
 	u32 skip;    /* completions until it is measured: those of the number before */
@@ -432,7 +432,7 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_n
 		flight_lull(f, now_ns);
 		return;
 	}
-	t->more |= more;
+	t->more |= more && f->number + 1 >= f->most;
 	if (t->skip) {
 		if (!--t->skip)
 			t->begun_ns = now_ns;

@@ -467,8 +467,8 @@ fn what_is_at_the_disk_is_held_down() {
 /// have), are served side by side, before and after other loads.
 #[test]
 fn bursts_are_served_side_by_side() {
-    let takes_ns = 100_000;
-    for burst in [2usize, 3, 8, 20] {
+    let bursts = [2usize, 3, 8, 20].map(|burst| [(burst, 100_000), (burst, 1_000_000)]);
+    for (burst, takes_ns) in bursts.concat() {
         for lanes in [2, 64] {
             let mut cello = Cello::new(Shape::FLAT.sectors, false);
             let group = cello.group(Class::Throughput, 100).unwrap();
@@ -505,6 +505,11 @@ fn bursts_are_served_side_by_side() {
             };
             let least = (burst.div_ceil(lanes) as u64) * takes_ns;
             rounds(&mut cello, 80, burst);
+            let (given, _) = cello.at_disk();
+            assert!(
+                given < 4 * burst as u32,
+                "{burst} at once: {given} at a time"
+            );
             let first = rounds(&mut cello, 1000, burst);
             assert!(
                 first <= least * 11 / 10,
