@@ -161,7 +161,8 @@ CORE_FN void cello_swap(struct cello_link *a, struct cello_link *b)
 /* Real-time requests take each other's places until they are in order of deadlines. */
 CORE_FN void cello_by_deadline(struct cello *c)
 {
-	struct cello_link *l = c->scheduled.next, *first = 0, *next, *before;
+	struct cello_link *l = c->scheduled.next, *next, *before;
+	bool moved = false;
 
 	for (; l != &c->scheduled; l = next) {
 		next = l->next;
@@ -175,10 +176,11 @@ CORE_FN void cello_by_deadline(struct cello *c)
 			if (!cello_sooner(cello_at(l), r))
 				break;
 			cello_swap(before, l);
-			first = before = l;
+			before = l;
+			moved = true;
 		}
 	}
-	if (!first)
+	if (!moved)
 		return;
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next)
 		cello_reached(c, l);

@@ -117,8 +117,7 @@ CORE_FN void disktime_init(struct disktime CORE_MEM *m, u64 sectors, bool turnin
 {
 	u32 way;
 
-	/* It is too much for a stack: a kernel that checks itself copies an empty one from there.
-	 */
+	/* An empty one to copy would be too much for the stack of a kernel that checks itself. */
 	__builtin_memset(m, 0, sizeof(*m));
 	m->sectors = sectors;
 	m->turning = turning;
@@ -236,10 +235,9 @@ CORE_FN u64 disktime_spread(const struct disktime_terms *s, const struct disktim
 	u64 transfer_ns = s->even_ns * r->sectors / DISKTIME_EVEN;
 	u64 unsure_ns = CORE_DIV(s->position_ns, 1 + p->seen), us;
 
+	/* Of a short one it is part of what was learned of the position. */
 	if (r->sectors < DISKTIME_SHORT)
-		transfer_ns =
-			CORE_DIV(transfer_ns,
-				 1 + p->seen); /* it is part of what was learned of the position */
+		transfer_ns = CORE_DIV(transfer_ns, 1 + p->seen);
 	else if (r->sectors <= 2 * (u64)t->longest)
 		transfer_ns = CORE_DIV(transfer_ns * DISKTIME_WEIGHT_GUESS,
 				       DISKTIME_WEIGHT_GUESS + t->weight);
