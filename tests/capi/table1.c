@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -174,6 +175,47 @@ static void threads(void)
 	      !hsfq_rmnod(below, HSFQ_RM_EMPTY) && !hsfq_rmnod(home, HSFQ_RM_EMPTY));
 }
 
+/* Takes the processor for some microseconds. */
+static void *work(void *arg)
+{
+	struct timespec now;
+	int us = *(int *)arg;
+
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while (now.tv_sec * 1000000 + now.tv_nsec / 1000 < us);
+	return NULL;
+}
+
+/*
+ * A thread that has been joined may still be ending, and then belongs to its class, which
+ * must go all the same. Beside a busy process some threads lose the processor as they end.
+ */
+static void threads_just_joined(void)
+{
+	int class, rounds = 0, us, status;
+	pthread_t thread;
+	pid_t busy = fork();
+
+	if (!busy)
+		for (;;)
+			;
+	for (; rounds < 60; rounds++) {
+		us = rounds * 50;
+		class = hsfq_mknod("joined", HSFQ_ROOT, 100, HSFQ_LEAF, HSFQ_TS);
+		if (hsfq_join_node(class) || pthread_create(&thread, NULL, work, &us))
+			break;
+		pthread_join(thread, NULL);
+		if (hsfq_join_node(HSFQ_ROOT) || hsfq_rmnod(class, HSFQ_RM_EMPTY))
+			break;
+	}
+	if (rounds < 60)
+		perror("threads-joined");
+	check("threads-joined", rounds == 60);
+	kill(busy, SIGKILL);
+	waitpid(busy, &status, 0);
+}
+
 static void without(int error)
 {
 	int value = 100;
@@ -197,5 +239,6 @@ int main(int argc, char **argv)
 	admin();
 	processes();
 	threads();
+	threads_just_joined();
 	return failures > 0;
 }

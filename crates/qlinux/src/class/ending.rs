@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that have ended and are still there.
+//! Processes and threads that have ended and are still there.
 //!
 //! A process that ends leaves `cgroup.procs` at once, and its cgroup only with the
 //! kernel's last switch away from it, which may take as long as its class waits for
 //! service. In between it is out of sight, and yet it keeps a class from being
-//! divided, entered or removed. Such a refusal is no answer: it is waited for.
+//! divided, entered or removed. A thread that ends stays in `cgroup.threads` as long,
+//! although whoever waits for it (`pthread_join`) has gone on, and cannot be moved any
+//! more. Such a refusal is no answer: it is waited for.
 
 use crate::cgroup::{Hierarchy, Kind};
 use crate::ClassPath;
+use std::fs;
 use std::time::{Duration, Instant};
 
 /// After this the refusal stands.
@@ -41,9 +44,31 @@ pub(super) fn among_threaded(fs: &Hierarchy, path: &ClassPath) -> bool {
     })
 }
 
-/// No process or thread of its own is in sight.
+/// No process or thread of its own is in sight, but for such as are ending.
 pub(super) fn looks_empty(fs: &Hierarchy, path: &ClassPath) -> bool {
-    fs.threads(path).is_ok_and(|threads| threads.is_empty())
+    fs.threads(path)
+        .is_ok_and(|threads| threads.into_iter().all(is_ending))
+}
+
+/// The kernel's PF_EXITING, among the flags in `/proc/TID/stat`.
+const EXITING: u32 = 0x4;
+
+/// Has a thread begun to end? 0 stands for one that this process cannot see.
+fn is_ending(tid: i32) -> bool {
+    match fs::read_to_string(format!("/proc/{tid}/stat")) {
+        Ok(stat) => ends(&stat),
+        Err(_) => tid != 0,
+    }
+}
+
+/// So says its line: after its name come the state and, sixth after that, the flags.
+fn ends(stat: &str) -> bool {
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let flags = after_name
+        .split(' ')
+        .nth(6)
+        .and_then(|text| text.parse::<u32>().ok());
+    flags.is_some_and(|flags| flags & EXITING != 0)
 }
 
 /// Nothing in sight keeps processes out of the class.
@@ -59,5 +84,21 @@ pub(super) fn looks_open(fs: &Hierarchy, path: &ClassPath) -> bool {
             fs.divides_only_threaded(path)
                 && !children.iter().any(|child| fs.kind(child) == Kind::Domain)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_end_are_told_from_others() {
+        let line = |flags: u32| format!("7 (a) b) R 1 7 7 0 -1 {flags} 0 0");
+        assert!(ends(&line(0x40_0044)));
+        assert!(!ends(&line(0x40_0040)));
+        assert!(!ends(""));
+        assert!(!is_ending(1));
+        assert!(!is_ending(0));
+        assert!(is_ending(i32::MAX));
     }
 }
