@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: autogroup
 # description: sessions of one cgroup are one class, autogroup or not, and told apart again afterwards (docs/containers.md)
+# only: long
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

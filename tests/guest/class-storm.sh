@@ -10,7 +10,7 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 
-/usr/lib/qlinux/tests/capi/random "$(times 250 1000)" 1 || failures=1
+/usr/lib/qlinux/tests/capi/random "$(times 120 1000)" 1 || failures=1
 like still-up "$(qlinux status)" 'H-SFQ schedules'
 check down qlinux down cpu
 finish

@@ -95,7 +95,7 @@ is_up || qlinux up cpu >/dev/null
 bad=0
 sleep 10000 &
 sleeper=$!
-for ((round = 0; round < $(times 8 24); round++)); do
+for ((round = 0; round < $(times 4 24); round++)); do
 	case $((RANDOM % 6)) in
 	0) killed $((RANDOM % 60)) qlinux class add -p /k/l/m --weight 300 --leaf rr ;;
 	1) killed $((RANDOM % 60)) qlinux class del /k/l/m ;;

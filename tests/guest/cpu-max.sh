@@ -3,7 +3,7 @@
 # name: cpu-max
 # description: cpu.max and its burst at every level on one CPU, and everything that may happen to a class that is held
 # minutes: 1
-# kernels: cpu-max
+# kernels-long: cpu-max
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh

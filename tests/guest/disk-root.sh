@@ -40,7 +40,7 @@ done
 
 usual=$(sed 's/.*\[\(.*\)\].*/\1/' $QUEUE/scheduler)
 served=0
-for ((i = 0; i < $(times 50 1000); i++)); do
+for ((i = 0; i < $(times 20 1000); i++)); do
 	scheduler cello || fail "on-$i" "Cello is not taken"
 	sleep 0.2 # for twenty requests of an arm at least
 	served=$((served + $(passed)))

@@ -4,7 +4,7 @@
 # description: kernels that can have several domains load them
 # cpus: 2
 # prepare: qlinux up cpu --domains 2
-# kernels: cpu-load
+# kernels-long: cpu-load
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

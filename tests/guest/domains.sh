@@ -128,7 +128,7 @@ for class in light heavy other; do gone $class; done
 
 # The numbers of classes that are gone are given again, to others.
 made=0
-rounds=$(times 15 40)
+rounds=$(times 6 40)
 for ((i = 0; i < rounds; i++)); do
 	make_class short && busy short 2
 	until grep -q . $CG/short/cgroup.procs; do sleep 0.01; done

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: eject-storm
 # description: ejections under a fork storm: no task lost, no complaint of the kernel
+# only: long
 # cpus: 2
 # minutes: 3
 # allow-ejection: yes

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: fast-cpus
 # description: threads that wake are served on fast processors as long as one is idle, and on the others then; who works on and on goes there
+# only: long
 # cpus: 4
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

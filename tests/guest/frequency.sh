@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: frequency
 # description: the kernel is told how fast each processor has to be, which asks for all of it otherwise
+# only: long
 # cpus: 2
 # kernels-long: cpu
 #

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: lab-disk-groups
 # description: cgroups of a class have its part of the disk by their weights, also beside one with 512 requests
+# only: long
 # cpus: 1
 # minutes: 2
 set -euo pipefail

@@ -4,8 +4,7 @@
 # description: inside a class: sfq by thread weight, ts by nice, rr in equal turns, fifo one after the other; sched_yield()
 # cpus: 1
 # prepare: qlinux up cpu
-# kernels: cpu
-# kernels-long: rt
+# kernels-long: cpu rt
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -3,7 +3,7 @@
 # name: link
 # description: a link's tree, queues and rules: who goes where, before and after each change; and packets are counted exactly
 # minutes: 2
-# kernels: link
+# kernels-long: link
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

@@ -4,8 +4,7 @@
 # description: classes get CPU by weight at every level, and what one leaves goes to the others
 # cpus: 1
 # prepare: qlinux up cpu
-# kernels: cpu
-# kernels-long: rt
+# kernels-long: cpu rt
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
