@@ -71,7 +71,7 @@ check by-name scheduler cello
 like autoloaded "$(lsmod)" 'cello '
 like chosen "$(cat $QUEUE/scheduler)" '\[cello\]'
 check no-throttling sh -c "! grep -qv '^0$' $QUEUE/wbt_lat_usec"
-equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us)" '100000 100 1 0'
+equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us)" '100000 300 1 0'
 equal default-weights "$(get weight_interactive) $(get weight_throughput) $(get weight_realtime)" '400 100 400'
 check in-use sh -c '! rmmod cello 2>/dev/null'
 echo '+io +memory' >$CG/cgroup.subtree_control

@@ -539,7 +539,7 @@ fn whose_class() {
 fn usual_deadlines() {
     let mut cello = Cello::new(1 << 20, true);
     assert_eq!(cello.deadline(Some(3_000_000), 40), 3_000_040);
-    assert_eq!(cello.deadline(None, 40), 100_000_040);
+    assert_eq!(cello.deadline(None, 40), 300_000_040);
     cello.set_deadline(5_000_000).unwrap();
     assert_eq!(cello.deadline(None, 40), 5_000_040);
 }

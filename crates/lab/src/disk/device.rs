@@ -55,7 +55,7 @@ pub struct Plan {
     pub weights: [u32; 3],
     /// Length of a round; none: Cello's own.
     pub round: Option<Duration>,
-    /// Of real-time requests, from their arrival.
+    /// Of real-time requests, from their arrival; as Cello's own.
     pub deadline: Duration,
     /// BFQ is to go by weights only: without what it does for programs that have just begun.
     pub strict: bool,
@@ -73,7 +73,7 @@ impl Plan {
             },
             weights,
             round: None,
-            deadline: Duration::from_millis(100),
+            deadline: Duration::from_millis(300),
             strict: false,
         }
     }

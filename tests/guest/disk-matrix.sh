@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# name: disk-matrix
+# description: devices of 1, 8 and 64 requests at a time of 0.1, 1 and 5 ms, random and sequential reads, 1 to 128 outstanding: by default settings as much as under mq-deadline and BFQ
+# only: long
+# cpus: 2
+# timeout: 5400
+# disk-matrix.sh [US [MANY [DEVICE [DEPTH]]]]: words each
+set -u
+# shellcheck source-path=SCRIPTDIR source=lib/cli.sh
+. /usr/lib/qlinux/tests/guest/lib/cli.sh
+modprobe -a mq-deadline bfq null_blk cello sd_mod
+rmmod null_blk # it made a device of its own
+
+under() { # under DEV SCHEDULER
+	echo "$2" >"/sys/block/$1/queue/scheduler"
+	# BFQ and mq-deadline have 256 and need no more.
+	[[ $2 != cello ]] || echo 128 >"/sys/block/$1/queue/nr_requests"
+}
+# rate DEV SECONDS: KiB in a second; requests would tell of merges too
+rate() {
+	local before after from to
+	from=${EPOCHREALTIME/./}
+	read -r _ _ before _ <"/sys/block/$1/stat"
+	sleep "$2"
+	to=${EPOCHREALTIME/./}
+	read -r _ _ after _ <"/sys/block/$1/stat"
+	echo $(((after - before) * 500000 / (to - from)))
+}
+declare -A served
+# serve DEV FIO-OPTION...: what each of the three serves
+serve() {
+	local dev=$1 scheduler
+	shift
+	for scheduler in mq-deadline bfq cello; do
+		under "$dev" $scheduler
+		fio --name=x --filename="/dev/$dev" --direct=1 --ioengine=libaio --norandommap --size=200m --time_based --runtime=1000 "$@" >/dev/null 2>&1 &
+		sleep 1.5
+		served[$scheduler]=$(rate "$dev" 1)
+		[[ $scheduler != cello ]] || echo "$(<"/sys/block/$dev/queue/iosched/in_flight_now") at a time, $(<"/sys/block/$dev/queue/iosched/lanes") lanes"
+		pkill fio
+		wait
+	done
+}
+cell() { # cell NAME DEV FIO-OPTION...
+	local name=$1
+	shift
+	serve "$@"
+	echo "$name: KiB/s mq-deadline ${served[mq-deadline]}, bfq ${served[bfq]}, cello ${served[cello]}"
+	check "$name-as-mq-deadline" test $((served[cello] * 100)) -ge $((served[mq-deadline] * 95))
+	check "$name-as-bfq" test $((served[cello] * 100)) -ge $((served[bfq] * 99))
+}
+device() { # device KIND US MANY: loads it, tells its name
+	case $1 in
+	null_blk)
+		modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=$(($2 * 1000)) hw_queue_depth="$3" submit_queues=1 gb=16
+		echo nullb0
+		;;
+	scsi_debug)
+		modprobe scsi_debug max_queue="$3" ndelay=$(($2 * 1000)) delay=0 fake_rw=1 virtual_gb=16 dev_size_mb=8
+		until compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*' >/dev/null; do sleep 0.1; done
+		basename /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*
+		;;
+	esac
+}
+for us in ${1:-100 1000 5000}; do
+	for many in ${2:-1 8 64}; do
+		for kind in ${3:-null_blk scsi_debug}; do
+			dev=$(device $kind $us $many)
+			for depth in ${4:-1 8 128}; do
+				cell "$kind-$us-us-$many-random-$depth" "$dev" --rw=randread --bs=4k --iodepth=$depth
+				cell "$kind-$us-us-$many-sequential-$depth" "$dev" --rw=read --bs=128k --iodepth=$depth
+			done
+			under "$dev" none
+			rmmod $kind
+		done
+	done
+done
+finish
