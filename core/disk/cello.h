@@ -390,6 +390,15 @@ CORE_FN bool cello_waits(struct cello *c)
 	return cello_turns(c) && k->part.present && !k->waiting && !k->scheduled;
 }
 
+/* Requests wait, and the disk has enough until more of those that it has come back: to be sent for
+ * one at a time costs a processor more than the disk gains. */
+CORE_FN bool cello_enough(const struct cello *c)
+{
+	const struct flight *f = &c->flight;
+
+	return f->learns && f->number > f->lanes && f->number > f->most / 2;
+}
+
 /* Where there is no arm, the next request of who is alone there goes past the scheduled queue; no
  * real-time one, which is promised to be in time when it is scheduled. Rounds end as its share is
  * used. */

@@ -443,6 +443,9 @@ static void disk_completed_request(struct request *rq, u64 now)
 	bool more;
 
 	spin_lock_irqsave(&d->lock, irq);
+	/* Else who chooses is on its way, or waits for what the driver has not: it is sent again
+	 * with that, and sent now it would find nothing. */
+	more = d->full;
 	if (r && r->place == AT_DISK) {
 		cello_done(&d->cello, &r->cello, now_ns);
 		if (r->cello.group->class_id == CELLO_REALTIME)
@@ -451,9 +454,9 @@ static void disk_completed_request(struct request *rq, u64 now)
 	} else {
 		cello_bypassed(&d->cello, now_ns);
 	}
-	more = waiting(d);
+	more = more && waiting(d);
 	/* Nobody has to run for that to be found out. */
-	d->full = more && cello_waits(&d->cello);
+	d->full = waiting(d) && (cello_waits(&d->cello) || (more && cello_enough(&d->cello)));
 	if (d->full)
 		wake_in_time(d);
 	more &= !d->full;
@@ -468,10 +471,12 @@ static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 	struct disk *d = disk_of(rq->q);
 	struct gone gone;
 	unsigned long irq;
+	bool more = false;
 
 	spin_lock_irqsave(&d->lock, irq);
 	if (r->place == AT_DISK) {
 		cello_return(&d->cello, &r->cello);
+		more = d->full;
 		d->full = false;
 	} else if (r->place == QUEUED) {
 		sort_out(d, rq);
@@ -480,6 +485,8 @@ static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 	out(d, rq, r, &gone);
 	spin_unlock_irqrestore(&d->lock, irq);
 	forget(&gone);
+	if (more)
+		blk_mq_run_hw_queues(rq->q, true);
 }
 
 /* It goes, served or not. */

@@ -115,6 +115,11 @@ u64 qcore_cello_wake(struct pool *p)
 	return cello_wake_ns(&p->cello);
 }
 
+bool qcore_cello_enough(struct pool *p)
+{
+	return cello_enough(&p->cello);
+}
+
 void qcore_cello_said(struct pool *p, u32 r, struct qcore_cello_said *said)
 {
 	u64 root = 0;

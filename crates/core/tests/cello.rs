@@ -499,7 +499,7 @@ fn refusals() {
     }
     assert_eq!(
         cello.deadline(None, 7),
-        100_000_007,
+        300_000_007,
         "what is usual is as it was"
     );
     assert!(cello.group(Class::Realtime, 0).is_err());

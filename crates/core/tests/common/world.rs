@@ -74,6 +74,8 @@ pub struct World {
     pub held_ns: u64,
     /// By client.
     pub responses: Vec<Responses>,
+    /// The disk has enough until more of it come back.
+    pub rests: bool,
 }
 
 impl World {
@@ -100,6 +102,7 @@ impl World {
             thinking: BTreeSet::new(),
             held_ns: 0,
             responses: Vec::new(),
+            rests: false,
         }
     }
 
@@ -134,6 +137,7 @@ impl World {
             .cello
             .add(self.clients[i].group, request, self.now_ns)
             .expect("room");
+        self.rests = false;
         self.owner.insert(id, (i, request, asked_ns));
     }
 
@@ -165,6 +169,9 @@ impl World {
 
     /// Gives the disk what it is to have. When the first of it is served, and which.
     fn served_next(&mut self) -> Option<(u64, RequestId)> {
+        if self.rests {
+            return self.ends.first().copied();
+        }
         if self.shape.channels == 1 {
             self.flying
                 .extend(std::iter::from_fn(|| self.cello.next(self.now_ns)));
@@ -213,6 +220,8 @@ impl World {
         } else if let Some((end_ns, id)) = served.filter(|s| s.0 == next_ns) {
             self.ends.remove(&(end_ns, id));
             self.served(id);
+        } else {
+            self.rests = false;
         }
         true
     }
@@ -221,6 +230,8 @@ impl World {
         self.busy_ns += std::mem::take(&mut self.serving_ns);
         let (i, _, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
         self.cello.done(id, self.now_ns);
+        // Nothing more is given for now, unless somebody comes.
+        self.rests = self.cello.enough();
         let response_ns = self.now_ns - asked_ns;
         let responses = &mut self.responses[i];
         responses.requests += 1;
