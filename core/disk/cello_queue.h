@@ -68,8 +68,8 @@ enum {
 #define CELLO_FLIGHT_MAX_NS 10000000000ULL /* 10 s: as many as may be */
 
 /* After a real-time request comes, if nothing was said of it: three rounds. A class whose requests
- * need more than its part of a round is served in the next one or two; were they due sooner, the arm
- * would go by deadlines, not by its way, and more of them would be late. */
+ * need more than its part of a round is served in the next one or two; were they due sooner, the
+ * arm would go by deadlines, not by its way, and more of them would be late. */
 #define CELLO_DEADLINE_MIN_NS     1000000ULL     /* 1 ms */
 #define CELLO_DEADLINE_MAX_NS     49152000000ULL /* 49.152 s, as in a hint */
 #define CELLO_DEADLINE_DEFAULT_NS 300000000ULL   /* 300 ms */
