@@ -121,7 +121,7 @@ static void start_or_stop(struct disk *d)
 			d->round_us = 100000;
 			d->weight[0] = d->weight[2] = 200; /* on a disk that does not turn */
 			d->weight[1] = 100;
-			d->deadline_ms = 100;
+			d->deadline_ms = 300;
 		}
 		return;
 	}

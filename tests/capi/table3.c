@@ -167,7 +167,7 @@ static void deadlines(void)
 	long ms = 0;
 
 	check("deadline-default",
-	      !cello_admin(dev, CELLO_REALTIME, CELLO_GET_DEADLINE, &ms) && ms == 100);
+	      !cello_admin(dev, CELLO_REALTIME, CELLO_GET_DEADLINE, &ms) && ms == 300);
 	check("deadline", !set_deadline(CELLO_REALTIME, 40) && status(2).deadline_ms == 40);
 	refused("deadline-0", set_deadline(CELLO_REALTIME, 0), ERANGE);
 	refused("deadline-negative", set_deadline(CELLO_REALTIME, -5), ERANGE);
@@ -176,7 +176,7 @@ static void deadlines(void)
 	check("deadline-kept", status(2).deadline_ms == 40);
 	check("deadline-ends", !set_deadline(CELLO_REALTIME, CELLO_DEADLINE_MAX) &&
 				       !set_deadline(CELLO_REALTIME, CELLO_DEADLINE_MIN));
-	check("deadline-back", !set_deadline(CELLO_REALTIME, 100));
+	check("deadline-back", !set_deadline(CELLO_REALTIME, 300));
 }
 
 /* ---- files --------------------------------------------------------------- */
@@ -281,7 +281,7 @@ static void deadlines_of_requests(void)
 
 	check("request-deadline", reads(fd, 40) && last_deadline() == 40);
 	check("request-deadline-earlier", reads(fd, 100) && last_deadline() == 96);
-	check("request-deadline-default", reads(fd, 0) && last_deadline() == 100);
+	check("request-deadline-default", reads(fd, 0) && last_deadline() == 300);
 	check("request-deadline-long", reads(fd, CELLO_DEADLINE_MAX) && last_deadline() == 49152);
 	cello_close(fd);
 }
