@@ -36,6 +36,7 @@ pub mod netlink;
 mod operations;
 mod path;
 pub mod reserve;
+mod stat;
 pub mod trace;
 mod undo;
 pub mod view;

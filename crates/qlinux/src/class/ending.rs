@@ -9,9 +9,11 @@
 //! more. Such a refusal is no answer: it is waited for.
 
 use crate::cgroup::{Hierarchy, Kind};
+use crate::stat::field;
 use crate::ClassPath;
-use std::fs;
+use nix::errno::Errno;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// After this the refusal stands.
 const ENDING_MAX: Duration = Duration::from_secs(2);
@@ -53,22 +55,27 @@ pub(super) fn looks_empty(fs: &Hierarchy, path: &ClassPath) -> bool {
 /// The kernel's PF_EXITING, among the flags in `/proc/TID/stat`.
 const EXITING: u32 = 0x4;
 
-/// Has a thread begun to end? 0 stands for one that this process cannot see.
+/// In a list of threads: one that this process cannot see.
+const UNSEEN: i32 = 0;
+
+/// Has a thread begun to end, or ended since it was seen?
 fn is_ending(tid: i32) -> bool {
-    match fs::read_to_string(format!("/proc/{tid}/stat")) {
+    match fs::read(format!("/proc/{tid}/stat")) {
         Ok(stat) => ends(&stat),
-        Err(_) => tid != 0,
+        Err(e) => tid != UNSEEN && gone(&e),
     }
 }
 
-/// So says its line: after its name come the state and, sixth after that, the flags.
-fn ends(stat: &str) -> bool {
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let flags = after_name
-        .split(' ')
-        .nth(6)
-        .and_then(|text| text.parse::<u32>().ok());
+fn ends(stat: &[u8]) -> bool {
+    let flags = field(stat, 9).and_then(|text| text.parse::<u32>().ok());
     flags.is_some_and(|flags| flags & EXITING != 0)
+}
+
+fn gone(e: &io::Error) -> bool {
+    matches!(
+        e.raw_os_error().map(Errno::from_raw),
+        Some(Errno::ENOENT | Errno::ESRCH)
+    )
 }
 
 /// Nothing in sight keeps processes out of the class.
@@ -94,9 +101,9 @@ mod tests {
     #[test]
     fn threads_that_end_are_told_from_others() {
         let line = |flags: u32| format!("7 (a) b) R 1 7 7 0 -1 {flags} 0 0");
-        assert!(ends(&line(0x40_0044)));
-        assert!(!ends(&line(0x40_0040)));
-        assert!(!ends(""));
+        assert!(ends(line(0x40_0044).as_bytes()));
+        assert!(!ends(line(0x40_0040).as_bytes()));
+        assert!(!ends(b""));
         assert!(!is_ending(1));
         assert!(!is_ending(0));
         assert!(is_ending(i32::MAX));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why the kernel did not take the scheduler, where it answers with a bare number.
 
+use crate::stat::field;
 use crate::Error;
 use nix::errno::Errno;
 use std::fs;
@@ -127,17 +128,16 @@ fn deadline_threads(proc: &Path) -> Vec<String> {
     let processes = numbered(proc).into_iter();
     let threads = processes.flat_map(|process| numbered(&process.join("task")));
     threads
-        .filter_map(|thread| deadline_thread(&fs::read_to_string(thread.join("stat")).ok()?))
+        .filter_map(|thread| deadline_thread(&fs::read(thread.join("stat")).ok()?))
         .collect()
 }
 
 /// "NAME TID" of a line of /proc/PID/stat, if it is such a thread's.
-fn deadline_thread(stat: &str) -> Option<String> {
-    let (before, after) = stat.rsplit_once(") ")?;
-    let (tid, name) = before.split_once(" (")?;
-    // What follows the name begins with field 3.
-    let policy = after.split(' ').nth(41 - 3)?;
-    (policy.trim() == DEADLINE).then(|| format!("{name} {tid}"))
+fn deadline_thread(stat: &[u8]) -> Option<String> {
+    let policy = field(stat, 41)?;
+    let stat = String::from_utf8_lossy(stat);
+    let (tid, name) = stat.rsplit_once(") ")?.0.split_once(" (")?;
+    (policy == DEADLINE).then(|| format!("{name} {tid}"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! by its nice value, and loses that again with its disk class.
 
 use super::{Class, Deadline, Hint, Refusal};
+use crate::stat::field;
 use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::libc;
@@ -108,9 +109,7 @@ fn threads(pid: i32) -> Result<Vec<i32>> {
 /// A first thread that has ended stays in sight while others live.
 fn is_alive(pid: i32, tid: i32) -> bool {
     let text = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    let after_name = text.iter().rposition(|byte| *byte == b')');
-    let state = after_name.and_then(|at| text.get(at + 2));
-    !matches!(state, None | Some(b'Z' | b'X' | b'x'))
+    !matches!(field(&text, 3), None | Some("Z" | "X" | "x"))
 }
 
 /// What a process is, or is to be, to disks.
