@@ -72,7 +72,7 @@ enum {
  * arm would go by deadlines, not by its way, and more of them would be late. */
 #define CELLO_DEADLINE_MIN_NS     1000000ULL     /* 1 ms */
 #define CELLO_DEADLINE_MAX_NS     49152000000ULL /* 49.152 s, as in a hint */
-#define CELLO_DEADLINE_DEFAULT_NS 300000000ULL   /* 300 ms */
+#define CELLO_DEADLINE_DEFAULT_NS (3 * CELLO_ROUND_DEFAULT_NS)
 
 struct cello_group;
 
