@@ -1,36 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-matrix
-# description: devices of 1, 8 and 64 requests at a time of 0.1, 1 and 5 ms, random and sequential reads, 1 to 128 outstanding: by default settings as much as under mq-deadline and BFQ
+# description: devices of 1, 8 and 64 requests at a time of 0.1, 1 and 5 ms, random and sequential reads, 1 to 128 outstanding: as much as under mq-deadline and BFQ, as the disk is after `up disk`
 # only: long
 # cpus: 1
 # timeout: 5400
+# minutes: 40
 # With one processor what a request costs is counted alike each time; with two it depends on which of
 # them has the program and which the device, and varies by 8 % under every scheduler.
 # disk-matrix.sh [US [MANY [DEVICE [DEPTH]]]]: words each
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
-modprobe -a mq-deadline bfq null_blk cello sd_mod
-rmmod null_blk # it made a device of its own
+# shellcheck source-path=SCRIPTDIR source=lib/peers.sh
+. /usr/lib/qlinux/tests/guest/lib/peers.sh
+modprobe sd_mod
 
-under() { # under DEV SCHEDULER
-	echo "$2" >"/sys/block/$1/queue/scheduler"
-	# BFQ and mq-deadline have 256 and need no more.
-	[[ $2 != cello ]] || echo 128 >"/sys/block/$1/queue/nr_requests"
-}
-# rate DEV SECONDS: KiB in a second; requests would tell of merges too
-rate() {
-	local before after from to
-	from=${EPOCHREALTIME/./}
-	read -r _ _ before _ <"/sys/block/$1/stat"
-	sleep "$2"
-	to=${EPOCHREALTIME/./}
-	read -r _ _ after _ <"/sys/block/$1/stat"
-	echo $(((after - before) * 500000 / (to - from)))
-}
 declare -A served
-# serve DEV FIO-OPTION...: what each of the three serves
+# serve DEV FIO-OPTION...: KiB in a second under each of the three; requests would tell of merges too
 serve() {
 	local dev=$1 scheduler
 	shift
@@ -38,10 +25,9 @@ serve() {
 		under "$dev" $scheduler
 		fio --name=x --filename="/dev/$dev" --direct=1 --ioengine=libaio --norandommap --size=200m --time_based --runtime=1000 "$@" >/dev/null 2>&1 &
 		sleep 1.5
-		served[$scheduler]=$(rate "$dev" 2)
+		served[$scheduler]=$(($(rate "$dev" 2 2) / 4))
 		[[ $scheduler != cello ]] || echo "$(<"/sys/block/$dev/queue/iosched/in_flight_now") at a time, $(<"/sys/block/$dev/queue/iosched/lanes") lanes"
-		pkill fio
-		wait
+		quit
 	done
 }
 cell() { # cell NAME DEV FIO-OPTION...

@@ -11,9 +11,9 @@ set -u
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 # shellcheck source-path=SCRIPTDIR source=lib/testdisk.sh
 . /usr/lib/qlinux/tests/guest/lib/testdisk.sh
+# shellcheck source-path=SCRIPTDIR source=lib/peers.sh
+. /usr/lib/qlinux/tests/guest/lib/peers.sh
 
-modprobe -a null_blk cello
-rmmod null_blk
 echo '+io' >$CG/cgroup.subtree_control
 mkdir -p $CG/a $CG/b
 
@@ -24,29 +24,6 @@ reader() {
 	# shellcheck disable=SC2016 # expanded inside
 	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CG/$cgroup" fio --name="$name" --filename="/dev/$dev" --direct=1 --rw=randread --bs=4k \
 		--size=8g --ioengine=libaio --time_based --runtime=1000 --output-format=terse "$@" >/dev/null 2>&1 &
-}
-
-quit() {
-	pkill fio
-	wait
-}
-
-# under DEV SCHEDULER: is in force, with as many requests as `qlinux up disk` gives it
-under() {
-	echo "$2" >/sys/block/"$1"/queue/scheduler
-	[[ $2 != cello ]] || echo 128 >/sys/block/"$1"/queue/nr_requests
-}
-
-# rate DEV SECONDS: reads completed in that time. To start a program takes a hundredth of a second here and
-# more, so the clock is read with the number.
-rate() {
-	local before after from to
-	from=${EPOCHREALTIME/./}
-	read -r before _ </sys/block/"$1"/stat
-	sleep "$2"
-	to=${EPOCHREALTIME/./}
-	read -r after _ </sys/block/"$1"/stat
-	echo $(((after - before) * $2 * 1000000 / (to - from)))
 }
 
 set_of() { # set_of DEV NAME VALUE
