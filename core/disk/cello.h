@@ -85,6 +85,8 @@ CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns
 	at = cello_place(c, r, now_ns);
 	cello_unlink(&r->link);
 	cello_wait(c, g, -1);
+	if (!g->own.waiting)
+		cello_runs_dry(c, g);
 	cello_taken(c, g);
 	if (c->flight.arm)
 		cello_charge(c, r, cello_growth(c, at, r));
@@ -139,7 +141,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	cello_ring(&c->awaited);
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
-	c->keeps = c->stays = c->serves = c->sole = 0;
+	c->dry = c->keeps = c->stays = c->serves = c->sole = 0;
 	c->kept = false;
 	c->flight_max_ns = c->turn_ns = 0;
 	c->unclassified = CELLO_THROUGHPUT;
@@ -268,6 +270,8 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	k->part.present++;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
+	if (c->dry == g)
+		c->dry = 0;
 	r->open = g->class_id == CELLO_INTERACTIVE && !c->turn_ns && cello_entitled(c, g);
 }
 
@@ -305,7 +309,8 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	/* Where there are several groups at least as many wait, once all lanes are busy twice:
 	 * what the disk has all of is not divided by anybody. */
 	if (f->learns && cello_members(c) > 1 && f->number >= f->lanes * 2 &&
-	    f->number >= c->waiting + c->queued && f->number >= CELLO_FLIGHT_LEAST)
+	    f->number >= CELLO_FLIGHT_LEAST &&
+	    (f->number >= c->waiting + c->queued || cello_dries(c)))
 		return false;
 	if (f->number < CELLO_FLIGHT_LEAST || f->number < f->lanes)
 		return true;

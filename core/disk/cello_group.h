@@ -27,6 +27,7 @@
 enum {
 	CELLO_WAITS = 1, /* requests wait below it */
 	CELLO_DEEP = 2,  /* more than one at some leaf */
+	CELLO_ALL = 1 << 16,
 };
 
 CORE_FN void cello_child_init(struct cello_child *n, struct cello_group *parent, u32 weight)
@@ -115,6 +116,55 @@ CORE_FN u32 cello_members(const struct cello *c)
 	return c->class[0].members + c->class[1].members + c->class[2].members;
 }
 
+/* Its part of the disk, as long as nobody else comes or goes. */
+CORE_FN u32 cello_part_of(const struct cello *c, struct cello_group *g)
+{
+	u32 weight = c->class[g->class_id].part.weight, weights = 0, i;
+	u64 part = CELLO_ALL;
+	struct cello_child *n;
+
+	for (i = 0; i < CELLO_CLASSES; i++)
+		weights += c->class[i].members ? c->class[i].part.weight : 0;
+	if (weights)
+		part = CORE_DIV(part * weight, weights);
+	for (n = &g->own; n; n = cello_above(n))
+		part = CORE_DIV(part * n->weight, n->parent->weights);
+	return part;
+}
+
+/* Could it have its share of so many at the disk? */
+CORE_FN bool cello_fills_share(const struct cello_group *g, u32 part, u32 number)
+{
+	return (u64)part * number <= (u64)g->present * CELLO_ALL;
+}
+
+/* The last of its requests goes to the disk. Of several, who would have its share of the fewest
+ * counts. */
+CORE_FN void cello_runs_dry(struct cello *c, struct cello_group *g)
+{
+	u32 part;
+
+	if (c->flight.arm || c->sole || g == c->dry)
+		return;
+	part = cello_part_of(c, g);
+	if (!cello_fills_share(g, part, c->flight.lanes * 2))
+		return;
+	if (c->dry && (u64)c->dry->present * part < (u64)g->present * c->dry_part)
+		return;
+	c->dry = g;
+	c->dry_part = part;
+}
+
+/* With one more at the disk there would be less than its share of one who has all of its own there,
+ * though with fewer, which are twice what it serves side by side, there would not. */
+CORE_FN bool cello_dries(const struct cello *c)
+{
+	const struct cello_group *g = c->dry;
+
+	return g && cello_fills_share(g, c->dry_part, c->flight.lanes * 2) &&
+	       !cello_fills_share(g, c->dry_part, c->flight.number + 1);
+}
+
 CORE_FN void cello_sole_goes(struct cello *c)
 {
 	c->class[c->sole->class_id].members--;
@@ -141,6 +191,8 @@ CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
 {
 	struct cello_child *n;
 
+	if (c->dry == g)
+		c->dry = 0;
 	if (c->sole)
 		return;
 	c->class[g->class_id].members--;

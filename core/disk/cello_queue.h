@@ -177,6 +177,8 @@ struct cello {
 	struct cello_link awaited; /* groups that are */
 	struct cello_group *sole;  /* no other has requests, or is awaited, and the heaps are empty;
 				      or it was the last */
+	struct cello_group *dry;   /* all of its requests are at the disk (cello_group.h), */
+	u32 dry_part;              /* of which this is its share, in parts of CELLO_ALL */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	struct cello_group *serves; /* whose request went to the disk last, while it is there */

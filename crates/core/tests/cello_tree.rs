@@ -157,3 +157,35 @@ fn a_group_that_comes_back() {
         }
     }
 }
+
+/// Who is to have most of a disk finds it though others have as many outstanding: of as many at the
+/// disk as all of them together could have it cannot fill its share.
+#[test]
+fn who_has_most_has_it_beside_many() {
+    for (outstanding, peers, weight, child) in [
+        (32, 2, 1200, 300),
+        (64, 2, 1200, 200),
+        (64, 2, 1200, 800),
+        (64, 6, 3000, 300),
+        (100, 1, 600, 300),
+    ] {
+        let mut world = world("channels", 11);
+        let p = world.cello.group(Class::Throughput, weight).unwrap();
+        let c = world.cello.group_in(Class::Throughput, p, child).unwrap();
+        let mut groups = vec![c, p];
+        let peer = |_| world.cello.group(Class::Throughput, 100).unwrap();
+        groups.extend((0..peers).map(peer));
+        for g in &groups {
+            world.client_of(*g, outstanding, 8);
+        }
+        let part = parts(&mut world, &groups)[0];
+        let [has, child] = [weight, child].map(f64::from);
+        let ideal = has / (has + 100.0 * f64::from(peers)) * child / (child + 100.0);
+        let served = world.responses.iter().map(|r| r.requests).sum::<u64>();
+        println!("{outstanding} each: {part:.4} for {ideal:.4}, {served} served");
+        assert!(
+            (part - ideal).abs() < 0.015,
+            "{outstanding} each: {part} for {ideal}"
+        );
+    }
+}
