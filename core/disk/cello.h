@@ -152,6 +152,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->round_ns = CELLO_ROUND_DEFAULT_NS;
 	c->rounds = c->head = c->begun_ns = c->flight_ns = c->flight_spread = 0;
 	disktime_init(&c->time, sectors, turning);
+	__builtin_memset(c->said, 0, sizeof(c->said));
 }
 
 /* Weights of the classes. Returns 0, -CORE_ERANGE, or -CORE_EINVAL: they are all 0. */
@@ -395,6 +396,15 @@ CORE_FN bool cello_waits(struct cello *c)
 	return cello_turns(c) && k->part.present && !k->waiting && !k->scheduled;
 }
 
+/* Without an arm: the disk has as many as it may, and none is chosen until one of them comes back.
+ * To be asked without the lock, too. */
+CORE_FN bool cello_full(const struct cello *c)
+{
+	const struct flight *f = &c->flight;
+
+	return !f->arm && f->number >= f->most;
+}
+
 /* Requests wait, and the disk has enough until more of those that it has come back: to be sent for
  * one at a time costs a processor more than the disk gains. */
 CORE_FN bool cello_enough(const struct cello *c)
@@ -423,7 +433,7 @@ CORE_FN struct cello_request *cello_alone(struct cello *c)
 	r = cello_at(g->pending.next);
 	cello_unlink(&r->link);
 	cello_wait(c, g, -1);
-	cello_estimated(c, r, c->head);
+	cello_estimated_flat(c, r);
 	cello_charge(c, r, r->estimate_ns);
 	return r;
 }
@@ -522,24 +532,42 @@ CORE_FN u64 cello_wake_ns(const struct cello *c)
 	return turn_ns && (!c->await_ns || turn_ns < c->await_ns) ? turn_ns : c->await_ns;
 }
 
+/* Is it to be learned from? Without an arm requests are much alike: where one group alone is there,
+ * and nothing was promised, one of four is enough, once there were some; not each fourth, as reads
+ * and writes may come by turns. */
+CORE_FN bool cello_tells(const struct cello *c, const struct cello_request *r)
+{
+	const u32 golden = 0x9e3779b9; /* 2^32 by the golden ratio: multiples are spread evenly */
+
+	return c->flight.arm || !c->sole || r->group->class_id == CELLO_REALTIME ||
+	       c->time.seen < CELLO_TOLD || (u32)r->group->served * golden < 1U << 30;
+}
+
 CORE_FN void cello_landed(struct cello *c, const struct cello_request *r)
 {
 	c->flight_ns -= r->estimate_ns;
 	c->flight_spread -= r->spread;
 }
 
+CORE_FN void cello_learn(struct cello *c, const struct cello_request *r)
+{
+	struct disktime_of of = {r->from, r->sector, r->sectors, r->way};
+
+	disktime_learn(&c->time, &of, r->service_ns, c->flight.clock_ns - r->flight.begun_ns);
+}
+
 /* The disk has served it. */
 CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 {
 	struct cello_class *k = &c->class[r->group->class_id];
-	struct disktime_of of = {r->from, r->sector, r->sectors, r->way};
 	u64 took_ns = flight_done(&c->flight, &r->flight, now_ns);
 
 	if (!c->turn_ns)
 		flight_served(&c->flight, &r->flight, r->way, r->sectors, r->service_ns,
 			      c->waiting || c->queued);
 	cello_waited(c, r, now_ns);
-	disktime_learn(&c->time, &of, r->service_ns, c->flight.clock_ns - r->flight.begun_ns);
+	if (cello_tells(c, r))
+		cello_learn(c, r);
 	cello_charge(c, r, took_ns);
 	k->part.served_ns += took_ns;
 	k->part.served++;

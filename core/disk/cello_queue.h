@@ -35,6 +35,10 @@ enum {
 	/* With a number that is learned, so many times as many as it serves side by side, or
 	 * CELLO_FLIGHT_LONG_NS. */
 	CELLO_FLIGHT_DEEP = 16,
+	/* So many requests tell what a disk without an arm takes (cello_tells). */
+	CELLO_TOLD = 256,
+	/* Estimates that are kept (cello_estimated_flat). */
+	CELLO_SAID = 8,
 	/* Turns are of use up to so many lanes, */
 	CELLO_TURN_LANES = 2,
 	/* and for so many requests. */
@@ -160,6 +164,13 @@ struct cello_class {
 	u64 broken;   /* of those, promised to be in time, and late by more than the error */
 };
 
+/* What was estimated last, of lengths about as long. */
+struct cello_said {
+	u64 service_ns, spread;
+	u64 seen; /* by all that was learned until then */
+	u32 sectors, way;
+};
+
 struct cello {
 	struct cello_class class[CELLO_CLASSES];
 	struct cello_link scheduled;
@@ -192,6 +203,7 @@ struct cello {
 	u64 flight_ns; /* since then what is at the disk is estimated to take */
 	u64 flight_spread;
 	struct disktime time;
+	struct cello_said said[CELLO_SAID];
 };
 
 CORE_FN struct cello_request *cello_at(struct cello_link *l)
@@ -251,6 +263,26 @@ CORE_FN void cello_estimated(struct cello *c, struct cello_request *r, u64 from)
 	r->service_ns = disktime_sum(&terms, &of);
 	r->estimate_ns = flight_part(&c->flight, r->service_ns);
 	r->spread = disktime_spread(&terms, &of);
+}
+
+/* The same without an arm, where it does not matter from where; while nothing was learned since,
+ * requests of a length and way are alike. */
+CORE_FN void cello_estimated_flat(struct cello *c, struct cello_request *r)
+{
+	struct cello_said *s = &c->said[disktime_log2(r->sectors) % CELLO_SAID];
+
+	if (s->seen == c->time.seen && s->sectors == r->sectors && s->way == r->way) {
+		r->service_ns = s->service_ns;
+		r->estimate_ns = flight_part(&c->flight, r->service_ns);
+		r->spread = s->spread;
+		return;
+	}
+	cello_estimated(c, r, r->sector);
+	s->seen = c->time.seen;
+	s->sectors = r->sectors;
+	s->way = r->way;
+	s->service_ns = r->service_ns;
+	s->spread = r->spread;
 }
 
 /* What is there is reached from elsewhere now. */

@@ -444,13 +444,16 @@ CORE_FN void cello_turn_of(struct cello *c, const struct cello_request *r, u64 n
 /* It was served: how long it waited beside what it takes alone. */
 CORE_FN void cello_waited(struct cello *c, struct cello_request *r, u64 now_ns)
 {
-	const struct flight_alone *alone = flight_alone(&c->flight, r->way, r->sectors);
 	struct cello_group *g = r->group;
 	struct cello_class *k = &c->class[g->class_id];
-	u64 own_ns = r->arrived_ns + alone->ns, waits_ns = now_ns > own_ns ? now_ns - own_ns : 0;
+	const struct flight_alone *alone;
+	u64 own_ns, waits_ns;
 
 	if (g->class_id != CELLO_INTERACTIVE)
 		return;
+	alone = flight_alone(&c->flight, r->way, r->sectors);
+	own_ns = r->arrived_ns + alone->ns;
+	waits_ns = now_ns > own_ns ? now_ns - own_ns : 0;
 	if (r->open && alone->seen) {
 		g->waits_ns = (g->waits_ns * 7 + waits_ns) / 8;
 		k->waits_ns = (k->waits_ns * 7 + waits_ns) / 8;

@@ -415,8 +415,8 @@ static bool disk_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
 
-	return !list_empty(&d->first) || !list_empty(&d->bypass) ||
-	       (waiting(d) && !READ_ONCE(d->full));
+	return (waiting(d) && !READ_ONCE(d->full) && !cello_full(&d->cello)) ||
+	       !list_empty(&d->first) || !list_empty(&d->bypass);
 }
 
 static void note_end(struct disk *d, const struct cello_request *r, u64 now_ns)
@@ -445,7 +445,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 	spin_lock_irqsave(&d->lock, irq);
 	/* Else who chooses is on its way, or waits for what the driver has not: it is sent again
 	 * with that, and sent now it would find nothing. */
-	more = d->full;
+	more = d->full || cello_full(&d->cello);
 	if (r && r->place == AT_DISK) {
 		cello_done(&d->cello, &r->cello, now_ns);
 		if (r->cello.group->class_id == CELLO_REALTIME)
@@ -475,8 +475,8 @@ static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 
 	spin_lock_irqsave(&d->lock, irq);
 	if (r->place == AT_DISK) {
+		more = d->full || cello_full(&d->cello);
 		cello_return(&d->cello, &r->cello);
-		more = d->full;
 		d->full = false;
 	} else if (r->place == QUEUED) {
 		sort_out(d, rq);

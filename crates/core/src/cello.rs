@@ -98,6 +98,7 @@ mod c {
         ) -> i32;
         pub fn qcore_cello_next(p: *mut u64, now_ns: u64) -> i32;
         pub fn qcore_cello_wake(p: *mut u64) -> u64;
+        pub fn qcore_cello_full(p: *mut u64) -> bool;
         pub fn qcore_cello_enough(p: *mut u64) -> bool;
         pub fn qcore_cello_said(p: *mut u64, r: i32, said: *mut Said);
         pub fn qcore_cello_done(p: *mut u64, r: i32, now_ns: u64);
@@ -285,6 +286,12 @@ impl Cello {
         // SAFETY: the pool is C's.
         let ns = unsafe { c::qcore_cello_wake(self.at()) };
         (ns > 0).then_some(ns)
+    }
+
+    /// There is no next one until one of those comes back that the disk has.
+    pub fn full(&mut self) -> bool {
+        // SAFETY: the pool is C's.
+        unsafe { c::qcore_cello_full(self.at()) }
     }
 
     /// Though some wait and there may be a next one, it can wait until more of those come back that the

@@ -115,6 +115,11 @@ u64 qcore_cello_wake(struct pool *p)
 	return cello_wake_ns(&p->cello);
 }
 
+bool qcore_cello_full(struct pool *p)
+{
+	return cello_full(&p->cello);
+}
+
 bool qcore_cello_enough(struct pool *p)
 {
 	return cello_enough(&p->cello);

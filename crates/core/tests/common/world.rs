@@ -173,8 +173,9 @@ impl World {
             return self.ends.first().copied();
         }
         if self.shape.channels == 1 {
-            self.flying
-                .extend(std::iter::from_fn(|| self.cello.next(self.now_ns)));
+            while let Some(id) = self.next() {
+                self.flying.push_back(id);
+            }
             if self.ends.is_empty() {
                 let id = self.flying.pop_front()?;
                 let (_, request, _) = self.owner[&id];
@@ -183,7 +184,7 @@ impl World {
             }
             return self.ends.first().copied();
         }
-        while let Some(id) = self.cello.next(self.now_ns) {
+        while let Some(id) = self.next() {
             let (_, request, _) = self.owner[&id];
             let end_ns = match &mut self.pool {
                 Some((takes_ns, lanes)) => {
@@ -196,6 +197,14 @@ impl World {
             self.ends.insert((end_ns, id));
         }
         self.ends.first().copied()
+    }
+
+    /// What goes to the disk now. Who asks only while it is not full misses none.
+    fn next(&mut self) -> Option<RequestId> {
+        let full = self.cello.full();
+        let next = self.cello.next(self.now_ns);
+        assert!(!full || next.is_none(), "the disk was full");
+        next
     }
 
     /// What happens next: a request has been served, its client asks for another, or the scheduler
