@@ -141,6 +141,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	cello_ring(&c->awaited);
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
+	c->scant_ns = 0;
 	c->dry = c->keeps = c->stays = c->serves = c->sole = 0;
 	c->kept = false;
 	c->flight_max_ns = c->turn_ns = 0;
@@ -267,7 +268,8 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	r->scheduled = r->early = r->changed = r->promised = false;
 	cello_await_came(c, g, now_ns);
 	k->came_ns = now_ns;
-	g->present++;
+	if (!g->present++)
+		g->since_ns = now_ns;
 	k->part.present++;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
@@ -307,11 +309,7 @@ CORE_FN bool cello_may_have(const struct cello *c)
 
 	if (f->number >= f->most)
 		return false;
-	/* Where there are several groups at least as many wait, once all lanes are busy twice:
-	 * what the disk has all of is not divided by anybody. */
-	if (f->learns && cello_members(c) > 1 && f->number >= f->lanes * 2 &&
-	    f->number >= CELLO_FLIGHT_LEAST &&
-	    (f->number >= c->waiting + c->queued || cello_dries(c)))
+	if (cello_shares(c))
 		return false;
 	if (f->number < CELLO_FLIGHT_LEAST || f->number < f->lanes)
 		return true;
@@ -475,6 +473,8 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	if (c->turn_ns && cello_turn_end_ns(c) <= now_ns)
 		cello_turn_ends(c, now_ns);
 	may = cello_may_have(c);
+	if (!may && c->flight.number < c->flight.most && cello_dries(c))
+		flight_shared(&c->flight);
 	if (may ? cello_waits(c) : !cello_may_continue(c))
 		goto none;
 	held = cello_held(c, now_ns);

@@ -138,8 +138,8 @@ CORE_FN bool cello_fills_share(const struct cello_group *g, u32 part, u32 number
 	return (u64)part * number <= (u64)g->present * CELLO_ALL;
 }
 
-/* The last of its requests goes to the disk. Of several, who would have its share of the fewest
- * counts. */
+/* The last of its requests goes to the disk. Of several who want more than now and then, who would
+ * have its share of the fewest counts. */
 CORE_FN void cello_runs_dry(struct cello *c, struct cello_group *g)
 {
 	u32 part;
@@ -147,7 +147,11 @@ CORE_FN void cello_runs_dry(struct cello *c, struct cello_group *g)
 	if (c->flight.arm || c->sole || g == c->dry)
 		return;
 	part = cello_part_of(c, g);
-	if (!cello_fills_share(g, part, c->flight.lanes * 2))
+	if (!cello_fills_share(g, part, c->flight.lanes)) {
+		c->scant_ns = c->flight.clock_ns;
+		return;
+	}
+	if (c->flight.clock_ns < g->since_ns + c->round_ns)
 		return;
 	if (c->dry && (u64)c->dry->present * part < (u64)g->present * c->dry_part)
 		return;
@@ -156,13 +160,33 @@ CORE_FN void cello_runs_dry(struct cello *c, struct cello_group *g)
 }
 
 /* With one more at the disk there would be less than its share of one who has all of its own there,
- * though with fewer, which are twice what it serves side by side, there would not. */
+ * though with fewer, which are as many as it serves side by side, there would not. */
 CORE_FN bool cello_dries(const struct cello *c)
 {
+	const struct flight *f = &c->flight;
 	const struct cello_group *g = c->dry;
 
-	return g && cello_fills_share(g, c->dry_part, c->flight.lanes * 2) &&
-	       !cello_fills_share(g, c->dry_part, c->flight.number + 1);
+	return g && f->number >= f->lanes && cello_fills_share(g, c->dry_part, f->lanes) &&
+	       !cello_fills_share(g, c->dry_part, f->number + 1);
+}
+
+/* Somebody was there lately who cannot have its share of any number that is of use: as many wait as
+ * are at the disk, once all lanes are busy twice, or it would wait for long. */
+CORE_FN bool cello_scant(const struct cello *c)
+{
+	const struct flight *f = &c->flight;
+
+	return f->clock_ns < c->scant_ns + CELLO_LATELY_NS && f->number >= f->lanes * 2 &&
+	       f->number >= c->waiting + c->queued;
+}
+
+/* Is there nothing more for the disk for the sake of shares? What it has all of nobody divides. */
+CORE_FN bool cello_shares(const struct cello *c)
+{
+	const struct flight *f = &c->flight;
+
+	return f->learns && f->trial.phase != FLIGHT_CLIMBS && f->number >= CELLO_FLIGHT_LEAST &&
+	       cello_members(c) > 1 && (cello_dries(c) || cello_scant(c));
 }
 
 CORE_FN void cello_sole_goes(struct cello *c)

@@ -137,6 +137,7 @@ struct cello_group {
 	struct cello_link awaited; /* among those that are */
 	struct cello_link pending;
 	u32 present;       /* its own requests: pending, scheduled and at the disk */
+	u64 since_ns;      /* it has some without a pause since then */
 	u32 single;        /* of those, in a row, that came when it had none */
 	u64 served_ns;     /* measured, since the beginning */
 	u64 served;        /* requests */
@@ -189,6 +190,7 @@ struct cello {
 	struct cello_group *sole;  /* no other has requests, or is awaited, and the heaps are empty;
 				      or it was the last */
 	struct cello_group *dry;   /* all of its requests are at the disk (cello_group.h), */
+	u64 scant_ns;              /* some group had too few for its share then */
 	u32 dry_part;              /* of which this is its share, in parts of CELLO_ALL */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */

@@ -93,6 +93,8 @@ struct flight_trial {
 	int step;    /* levels above the base that are tried */
 	bool was;    /* the one before in the same round of tries made a difference */
 	bool shared; /* it was given less for the sake of shares since begun_ns */
+	bool spared; /* and that since the last one was served, */
+	u32 less;    /* as before so many of those that were measured */
 	bool more;   /* but for this number it would have been given more since then */
 	u32 bursts;  /* that ended before this number was measured */
 	u32 turn;    /* epochs so far of the try */
@@ -227,7 +229,7 @@ CORE_FN void flight_epoch(struct flight *f, u64 now_ns)
 
 	t->shared = t->more = false;
 	t->skip = f->number > f->most ? f->number : f->most;
-	t->served = 0;
+	t->served = t->less = 0;
 	t->work_ns = 0;
 	t->begun_ns = now_ns;
 }
@@ -278,12 +280,19 @@ CORE_FN bool flight_better(const struct flight_trial *t)
 	return t->step > 0 ? other * 100 > base * 102 : other * 100 >= base * 98;
 }
 
+/* Was it given less than that, for the sake of shares? */
+CORE_FN bool flight_less(const struct flight_trial *t)
+{
+	return t->less > t->served / 4;
+}
+
 CORE_FN void flight_tried(struct flight *f, bool better, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
 
 	if (better) {
-		t->base += t->step;
+		/* It was better, and was not that much. */
+		t->base += t->step > 0 && flight_less(t) ? 1 : t->step;
 		t->was = true;
 		flight_try(f, t->step, now_ns);
 	} else if (t->step > 0) {
@@ -331,6 +340,13 @@ CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 	struct flight_trial *t = &f->trial;
 	bool other = t->turn & 1;
 
+	/* Given less than the base for the sake of shares fewer would be no worse, and more no
+	 * better. That may be over soon. */
+	if (flight_less(t) && t->phase == FLIGHT_TRIES && !other) {
+		t->rest_ns = FLIGHT_REST_MIN_NS;
+		flight_rest(f, now_ns);
+		return;
+	}
 	switch (t->phase) {
 	case FLIGHT_CLIMBS:
 		if (t->level && rate * 6 < t->before * 7) {
@@ -439,6 +455,8 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_n
 		return;
 	}
 	t->served++;
+	t->less += t->spared;
+	t->spared = false;
 	t->work_ns += alone_ns;
 	took_ns = now_ns - t->begun_ns;
 	glance = t->phase == FLIGHT_TRIES && t->turn == 1 &&
@@ -531,6 +549,12 @@ CORE_FN void flight_withheld(struct flight *f, u64 now_ns)
 		flight_rest(f, now_ns);
 	else
 		flight_epoch(f, now_ns);
+}
+
+/* Nor was it, for the sake of shares. */
+CORE_FN void flight_shared(struct flight *f)
+{
+	f->trial.shared = f->trial.spared = true;
 }
 
 /* What was served in that time is not looked at. */

@@ -585,3 +585,31 @@ fn while_the_disk_has_enough_nothing_is_chosen() {
     assert!(took_ns * 100 <= usual_ns * 102);
     assert!(chosen * 2 <= usual);
 }
+
+/// A class of greater weight that asks for a few things at a time has its share beside one that asks for many: the
+/// disk is given so many that its few are as large a part of them. When it goes the other one has all of the
+/// disk within two seconds.
+#[test]
+fn few_have_their_share_beside_many() {
+    for (few, many) in [(8, 64), (12, 128), (32, 128)] {
+        let mut world = parallel(Shape::PARALLEL, [4, 1, 0]);
+        let first = world.client(Class::Interactive, 100, few, 8);
+        let other = world.client(Class::Throughput, 100, many, 8);
+        world.begin();
+        world.run(4 * SECOND);
+        let begun_ns = [Class::Interactive, Class::Throughput].map(|c| world.cello.class(c).ns);
+        world.run(20 * SECOND);
+        let now_ns = [Class::Interactive, Class::Throughput].map(|c| world.cello.class(c).ns);
+        let [a, b] = [0, 1].map(|i| (now_ns[i] - begun_ns[i]) as f64);
+        println!("{few} beside {many}: {:.3}", a / (a + b));
+        assert!((a / (a + b) - 0.8).abs() < 0.02, "{few} beside {many}");
+        world.clients[first].think_ns = 1000 * SECOND;
+        world.run(22 * SECOND);
+        let before = world.responses[other].requests;
+        world.run(24 * SECOND);
+        let alone = (world.responses[other].requests - before) as f64;
+        let part = alone * 5.0 / unscheduled(Shape::PARALLEL, many, 8, false);
+        println!("alone: {part:.3}");
+        assert!(part > 0.95, "{many} after {few}: {part}");
+    }
+}
