@@ -29,17 +29,37 @@ pub enum Model {
     Turning,
     /// 100 µs and 500 MB/s wherever the request is.
     Flat,
+    /// Eight channels that serve side by side, each of them about 0.8 ms for a read.
+    Parallel,
 }
 
 impl Model {
-    /// Both.
-    pub const ALL: [Model; 2] = [Model::Turning, Model::Flat];
+    /// All of them.
+    pub const ALL: [Model; 3] = [Model::Turning, Model::Flat, Model::Parallel];
 
-    /// In tables, and as the module has it.
+    /// In tables.
     pub fn word(self) -> &'static str {
         match self {
             Model::Turning => "turning",
             Model::Flat => "flat",
+            Model::Parallel => "parallel",
+        }
+    }
+
+    /// As the module has it. A guest's processors are too slow for the faster one of those with channels.
+    fn module_word(self) -> &'static str {
+        match self {
+            Model::Parallel => "card",
+            one => one.word(),
+        }
+    }
+
+    /// Below bars.
+    pub fn initial(self) -> char {
+        match self {
+            Model::Turning => 't',
+            Model::Flat => 'f',
+            Model::Parallel => 'p',
         }
     }
 }
@@ -63,13 +83,14 @@ pub struct Plan {
 
 impl Plan {
     /// A disk with weights of classes. One that turns takes one request at a time: whoever schedules decides on the
-    /// order of all of them. A flat one takes sixty-four.
+    /// order of all of them. A flat one takes sixty-four, one with channels as many as it has use for.
     pub fn new(model: Model, weights: [u32; 3]) -> Plan {
         Plan {
             model,
             depth: match model {
                 Model::Turning => 1,
                 Model::Flat => 64,
+                Model::Parallel => 128,
             },
             weights,
             round: None,
@@ -177,7 +198,7 @@ impl Disk {
         await_removed_cgroups()?;
         run(&format!(
             "modprobe {MODULE} model={} depth={} sectors={SECTORS}",
-            plan.model.word(),
+            plan.model.module_word(),
             plan.depth
         ))?;
         let mut disk = Disk {

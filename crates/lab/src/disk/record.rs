@@ -49,7 +49,7 @@ pub type Area = Range<u64>;
 
 /// The requests of one stretch.
 pub struct Record {
-    /// As they were served, one at a time.
+    /// As they were done.
     pub served: Vec<Served>,
     /// When that was.
     pub span: Span,
@@ -85,16 +85,9 @@ impl Record {
             .filter(|one| one.op != 'f' && area.contains(&one.sector))
     }
 
-    /// How long the disk served the area in a stretch.
+    /// How long the disk served the area in a stretch: of several requests at a time the sum.
     pub fn time_ns(&self, area: &Area, span: Span) -> u64 {
-        let from = self
-            .served
-            .partition_point(|one| one.end_ns <= span.begin_ns);
-        let all = self.served[from..].iter();
-        all.take_while(|one| one.begin_ns < span.end_ns)
-            .filter(|one| one.op != 'f' && area.contains(&one.sector))
-            .map(|one| one.time_ns(span))
-            .sum()
+        self.of(area).map(|one| one.time_ns(span)).sum()
     }
 
     /// The area's part of the time in which the disk served any of `areas`.
@@ -112,8 +105,19 @@ impl Record {
 
     /// The part of the time in which the disk served something.
     pub fn busy(&self) -> f64 {
-        let all: u64 = self.served.iter().map(|one| one.time_ns(self.span)).sum();
-        all as f64 / (self.span.end_ns - self.span.begin_ns) as f64
+        let mut served: Vec<(u64, u64)> = self
+            .served
+            .iter()
+            .map(|one| (one.begin_ns, one.end_ns))
+            .collect();
+        served.sort_unstable();
+        let (mut known_ns, mut busy_ns) = (self.span.begin_ns, 0);
+        for (begin_ns, end_ns) in served {
+            let end_ns = end_ns.min(self.span.end_ns);
+            busy_ns += end_ns.saturating_sub(begin_ns.max(known_ns));
+            known_ns = known_ns.max(end_ns);
+        }
+        busy_ns as f64 / (self.span.end_ns - self.span.begin_ns) as f64
     }
 
     /// The longest time in which nothing of the area was served, in nanoseconds.
@@ -124,7 +128,7 @@ impl Record {
         let mut longest = 0;
         for (begin_ns, end_ns) in served.chain(ends) {
             longest = longest.max(begin_ns.saturating_sub(last_ns));
-            last_ns = end_ns;
+            last_ns = last_ns.max(end_ns);
         }
         longest
     }

@@ -15,7 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "QLinux leaves shares of applications within a class to future work: here the cgroups of a class divide its part \
            of the disk's time by their weights, however many requests one of them has.",
     cpus: 1,
-    seconds: 400,
+    seconds: 540,
     run,
 };
 
@@ -27,7 +27,7 @@ const MANY: u32 = 512;
 
 /// Two to five, with weights 1, 2, 3, ...
 fn counted(model: Model, count: u32) -> Case {
-    let users = (1..=count).map(|weight| User::io_inf(Class::Throughput, weight));
+    let users = (1..=count).map(|weight| User::io_inf(model, Class::Throughput, weight));
     let words: Vec<String> = (1..=count).map(|weight| weight.to_string()).collect();
     let short = words.join(":");
     Case {
@@ -43,7 +43,7 @@ fn counted(model: Model, count: u32) -> Case {
 fn beside(model: Model) -> Case {
     let mut case = counted(model, 3);
     case.plan.weights = [1, 1, 0];
-    case.users.push(User::io_inf(Class::Interactive, 1));
+    case.users.push(User::io_inf(model, Class::Interactive, 1));
     case.name += " beside a class";
     case.short += " + class";
     case
@@ -55,7 +55,7 @@ fn crowded(model: Model) -> Case {
     case.users.push(User {
         clients: 1,
         depth: MANY,
-        ..User::io_inf(Class::Throughput, 1)
+        ..User::io_inf(model, Class::Throughput, 1)
     });
     case.name += &format!(" beside 1 with {MANY} requests");
     case.short += &format!(" + {MANY}");
@@ -74,16 +74,13 @@ fn run(lab: &Lab) -> Result<Outcome> {
         let points = all.iter().map(|found: &Found| (0.0, found.error)).collect();
         Series::new(side.label(), side.colour(), side.dashed(), points)
     });
-    let group = |case: &Case| match case.plan.model {
-        Model::Turning => format!("t {}", case.short),
-        Model::Flat => format!("f {}", case.short),
-    };
+    let group = |case: &Case| format!("{} {}", case.plan.model.initial(), case.short);
     Ok(Outcome {
         table: disk::table(&sides, &cases),
         figure: Figure {
             title: EXPERIMENT.title.into(),
             caption: format!("{} Shown is the greatest error of any share in any 2 s.", EXPERIMENT.says),
-            x: "weights of the cgroups; t: turning disk, f: flat disk".into(),
+            x: "weights of the cgroups; t: turning disk, f: flat, p: parallel".into(),
             y: "greatest error (% of the disk's time)".into(),
             shape: Shape::Bars(cases.iter().map(group).collect()),
             series: series.collect(),
@@ -92,7 +89,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
         scale: format!(
             "Two to five cgroups in the throughput-intensive class, six clients each; beside an interactive class; and beside \
              one more of weight 1 with {MANY} requests at a time, more than the scheduler has tags for. {} s of virtual time \
-             (turning) and {} s (flat) after a warm-up. {} {}",
+             (turning) and {} s (flat, parallel) after a warm-up. {} {}",
             disk::length(lab, Model::Turning).as_secs(),
             disk::length(lab, Model::Flat).as_secs(),
             disk::DISK,

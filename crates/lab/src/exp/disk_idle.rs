@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an idle class leaves is used, and a class of little weight is served.
 
-use super::disk::{self, User, CLIENTS};
+use super::disk::{self, User};
 use super::{Compared, Experiment, Lab, Outcome};
 use crate::disk::{Class, Disk, DiskScene, Fio, Model, Plan};
 use crate::figure::{Figure, Series, Shape};
@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     says: "Cello is work-conserving: classes that have requests use the share of those that have none. A class of weight 1 \
            beside one of 1,000 is served.",
     cpus: 1,
-    seconds: 330,
+    seconds: 385,
     run,
 };
 
@@ -54,7 +54,7 @@ fn cases(lab: &Lab) -> Vec<Case> {
                 plan: Plan::new(model, weights),
                 users: classes
                     .iter()
-                    .map(|class| User::io_inf(*class, 1))
+                    .map(|class| User::io_inf(model, *class, 1))
                     .collect(),
                 length,
             });
@@ -65,7 +65,7 @@ fn cases(lab: &Lab) -> Vec<Case> {
         add("1:9, the last idle", [1, 9, 0], &both[..1], usual);
         let long = match model {
             Model::Turning => lab.seconds(60, 200),
-            Model::Flat => usual,
+            Model::Flat | Model::Parallel => usual,
         };
         add("1000:1", LITTLE, &both, long);
     }
@@ -90,7 +90,11 @@ fn measure(lab: &Lab, session: &Session, side: Side, case: &Case) -> Result<Foun
     for (index, (user, area)) in case.users.iter().zip(&areas).enumerate() {
         let path = format!("/c{index}");
         scene.class(&path, user.class, user.weight)?;
-        scene.fio(&path, &Fio::io_inf(CLIENTS, area, lab.seed + index as u64))?;
+        let fio = Fio {
+            depth: user.depth,
+            ..Fio::io_inf(user.clients, area, lab.seed + index as u64)
+        };
+        scene.fio(&path, &fio)?;
     }
     scene.settle()?;
     let record = scene.record(case.length)?;
@@ -196,7 +200,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
         },
         claims: claims(&sides, &cases),
         scale: format!(
-            "{} s (turning) and {} s (flat) of virtual time after a warm-up, 1000:1 on the turning disk {} s; six clients in each \
+            "{} s (turning) and {} s (flat, parallel) of virtual time after a warm-up, 1000:1 on the turning disk {} s; six clients in each \
              class that is not idle. A class of weight 1 may wait for as long as its share takes to come to the longest \
              request, and two rounds. {}",
             disk::length(lab, Model::Turning).as_secs(),

@@ -20,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
            throughput-intensive application writes.",
     // The disk's memory is as fast as a processor copies.
     cpus: 2,
-    seconds: 220,
+    seconds: 270,
     run,
 };
 
@@ -32,9 +32,9 @@ const ASKERS: &str = "2";
 const WRITE: u64 = 256 << 10;
 const WRITES: u32 = 32;
 const PORT: &str = "9000";
-/// Where mq-deadline was not run: milliseconds. On the flat disk two writes of a megabyte are in service, and half of
-/// mq-deadline's is 9.4.
-const ENOUGH_MS: [f64; 2] = [25.0, 8.0];
+/// Where mq-deadline was not run: milliseconds, of each disk. On the flat disk two writes of a megabyte are in service, and
+/// half of mq-deadline's is 9.4.
+const ENOUGH_MS: [f64; 3] = [25.0, 8.0, 25.0];
 
 struct Found {
     /// Responses of interactive requests, in ascending order, in milliseconds.
@@ -159,7 +159,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
     models.retain(|model| lab.wants(model.word()));
     ensure!(
         !models.is_empty(),
-        "no disk has such a name: there are turning and flat"
+        "no disk has such a name: there are turning, flat and parallel"
     );
     let sides = lab.on_disks(&disk::ALL, |session, side| {
         let one = |&model: &Model| {
@@ -178,10 +178,12 @@ fn run(lab: &Lab) -> Result<Outcome> {
     })?;
     let mut claims = Vec::new();
     for (index, model) in models.iter().enumerate() {
+        // Where a channel serves a write, whoever schedules, a read of that channel waits for it.
+        let part = if *model == Model::Parallel { 1.0 } else { 0.5 };
         let stock = sides
             .of(Side::MqDeadline)
-            .map(|all| all[index].mean() / 2.0);
-        let limit = stock.unwrap_or(ENOUGH_MS[usize::from(*model == Model::Flat)]);
+            .map(|all| all[index].mean() * part);
+        let limit = stock.unwrap_or(ENOUGH_MS[*model as usize]);
         let text = format!("{}: mean response of interactive requests", model.word());
         claims.push(sides.claim(&text, "ms", Target::AtMost(limit), |all| {
             Some(all[index].mean())
@@ -199,7 +201,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
         table: table(&sides, &models),
         figure: Figure {
             title: EXPERIMENT.title.into(),
-            caption: format!("{} Asked: at most half of mq-deadline's.", EXPERIMENT.says),
+            caption: format!("{} Asked: at most half of mq-deadline's; of the parallel disk as much as it.", EXPERIMENT.says),
             x: "disk".into(),
             y: "mean response of interactive requests (ms)".into(),
             shape: Shape::Bars(models.iter().map(|model| model.word().to_owned()).collect()),
@@ -207,7 +209,7 @@ fn run(lab: &Lab) -> Result<Outcome> {
         },
         claims,
         scale: format!(
-            "{} s (turning) and {} s (flat) of virtual time after a warm-up; classes of equal weights. {ASKERS} programs read 4 KB \
+            "{} s (turning) and {} s (flat, parallel) of virtual time after a warm-up; classes of equal weights. {ASKERS} programs read 4 KB \
              at random places with pauses of 80 ms on average; fio writes {} KB one after the other, {WRITES} at a time; \
              {FILMS} films of 1.5 Mbit/s are read in rounds of {} ms. {}",
             disk::length(lab, Model::Turning).as_secs(),
