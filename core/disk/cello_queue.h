@@ -190,8 +190,8 @@ struct cello {
 	struct cello_group *sole;  /* no other has requests, or is awaited, and the heaps are empty;
 				      or it was the last */
 	struct cello_group *dry;   /* all of its requests are at the disk (cello_group.h), */
-	u64 scant_ns;              /* some group had too few for its share then */
 	u32 dry_part;              /* of which this is its share, in parts of CELLO_ALL */
+	u64 scant_ns;              /* some group had too few for its share then */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	struct cello_group *serves; /* whose request went to the disk last, while it is there */
