@@ -51,9 +51,11 @@ for ((i = 0; i < $(times 20 1000); i++)); do
 	sleep 0.4
 	under_usual=$((under_usual + $(<$FILES/served) - before))
 done
-# What the programs ask for in a second differs by a fifth from one timing to the next: stock is held
-# beside it in the same run.
-check "served: $served, under $usual $under_usual" test $((served * 10)) -gt $((under_usual * 9))
+# What the programs ask for is held against stock in the same run: their processors leave the disk idle
+# half of the time. Over minutes they had 90 to 99 % of mq-deadline's requests, as under BFQ (90 to
+# 94 %): an arm that goes to one after the other by their shares takes longer for a read. What a
+# disk serves at most is held elsewhere; here none may be without it after a change.
+check "served: $served, under $usual $under_usual" test $((served * 4)) -gt $((under_usual * 3))
 # The rest are flushes, which reach no scheduler.
 check "through Cello: $through" test $((through * 10)) -gt $((served * 8))
 touch /tmp/stop
