@@ -281,7 +281,7 @@ struct cello_status {
 	uint64_t time_us;  /* the disk's time for them */
 	uint64_t waiting;  /* now */
 	uint64_t late;     /* CELLO_REALTIME: done after their deadline */
-	uint64_t broken;   /* of those, expected in time, by more than the error of the estimate */
+	uint64_t broken;   /* of those, promised in time for all that estimates are off by */
 	/* Of the disk. */
 	uint64_t round_us;    /* length of a round */
 	uint64_t rounds;      /* since the start */

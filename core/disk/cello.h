@@ -575,7 +575,7 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 	r->group->served++;
 	if (r->group->class_id == CELLO_REALTIME && now_ns > r->deadline_ns) {
 		k->late++;
-		k->broken += r->promised && now_ns - r->deadline_ns > r->error_ns;
+		k->broken += r->promised;
 	}
 	cello_landed(c, r);
 	c->begun_ns = now_ns;

@@ -255,7 +255,8 @@ CORE_FN struct cello_link *cello_place(struct cello *c, struct cello_request *r,
 	return at;
 }
 
-/* The queue has changed: who is late now is promised no more to be in time. */
+/* The queue has changed: who may be late now, for all that estimates are off by, is promised no
+ * more to be in time. */
 CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 {
 	u64 at_ns = cello_free(c, now_ns), spreads = c->flight_spread, root = 0;
@@ -267,7 +268,6 @@ CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 		return;
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
 		struct cello_request *r = cello_at(l);
-		u64 error_ns;
 
 		spreads += r->spread;
 		at_ns += r->estimate_ns;
@@ -275,12 +275,9 @@ CORE_FN void cello_recheck(struct cello *c, u64 now_ns)
 		r->changed = false;
 		if (r->group->class_id != CELLO_REALTIME)
 			continue;
-		r->promised &= cello_served_ns(r, at_ns) <= r->deadline_ns;
-		if (!changed)
-			continue;
-		error_ns = disktime_error(&c->time, spreads, &root);
-		if (r->error_ns < error_ns)
-			r->error_ns = error_ns;
+		if (changed)
+			r->error_ns = disktime_error(&c->time, spreads, &root);
+		r->promised &= cello_served_ns(r, at_ns) + r->error_ns <= r->deadline_ns;
 	}
 }
 

@@ -101,7 +101,7 @@ struct cello_request {
 	bool open;       /* interactive: it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool changed;    /* as the scheduled queue, from it on */
-	bool promised;   /* real-time, and estimated to be in time ever since it was scheduled */
+	bool promised;   /* real-time, and in time ever since it was scheduled, for all errors */
 };
 
 /* What a class may use of a round, and what it was served. */
@@ -162,7 +162,7 @@ struct cello_class {
 	bool turned;  /* it had a turn in this round (cello_share.h) */
 	bool greedy;  /* it used its share of the last round, not by turns, and had requests */
 	u64 late;     /* real-time requests served after their deadline */
-	u64 broken;   /* of those, promised to be in time, and late by more than the error */
+	u64 broken;   /* of those, promised to be in time */
 };
 
 /* What was estimated last, of lengths about as long. */

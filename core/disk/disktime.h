@@ -57,7 +57,7 @@ enum {
 struct disktime_position {
 	u64 ns;
 	u32 seen;
-	u32 error_us; /* mean distance of times from what was said */
+	u32 error_ns; /* mean distance of times from what was said */
 };
 
 struct disktime_transfer {
@@ -241,7 +241,7 @@ CORE_FN u64 disktime_spread(const struct disktime_terms *s, const struct disktim
 	else if (r->sectors <= 2 * (u64)t->longest)
 		transfer_ns = CORE_DIV(transfer_ns * DISKTIME_WEIGHT_GUESS,
 				       DISKTIME_WEIGHT_GUESS + t->weight);
-	us = p->error_us + CORE_DIV(unsure_ns + transfer_ns, 1000);
+	us = CORE_DIV(p->error_ns + unsure_ns + transfer_ns, 1000);
 	if (us > DISKTIME_MAX_NS / 1000)
 		us = DISKTIME_MAX_NS / 1000;
 	return us * us;
@@ -303,7 +303,7 @@ CORE_FN void disktime_learn(struct disktime CORE_MEM *m, const struct disktime_o
 	}
 
 	off = took_ns < said_ns ? said_ns - took_ns : took_ns - said_ns;
-	p->error_us = disktime_mean(p->error_us, CORE_DIV(off, 1000), p->seen);
+	p->error_ns = disktime_mean(p->error_ns, off, p->seen);
 	m->seen++;
 	m->error_ns = disktime_mean(m->error_ns, off, 32);
 	m->worst_ns = off > m->worst_ns ? off : m->worst_ns - m->worst_ns / 256;

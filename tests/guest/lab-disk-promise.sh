@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: lab-disk-promise
-# description: real-time requests that were estimated to be in time are in time, within the stated error
+# description: real-time requests to a disk that were promised to be in time are in time
 # cpus: 1
 # minutes: 2
 # only: long

@@ -43,6 +43,8 @@ pub struct Responses {
     pub requests: u64,
     pub sum_ns: u64,
     pub worst_ns: u64,
+    /// Promised to be in time, if they are real-time ones.
+    pub promised: u64,
     /// When the last one ended, and the longest time between two that did.
     pub last_ns: u64,
     pub gap_ns: u64,
@@ -238,12 +240,14 @@ impl World {
     fn served(&mut self, id: RequestId) {
         self.busy_ns += std::mem::take(&mut self.serving_ns);
         let (i, _, asked_ns) = self.owner.remove(&id).expect("it was asked for once");
+        let promised = self.cello.said(id).promised;
         self.cello.done(id, self.now_ns);
         // Nothing more is given for now, unless somebody comes.
         self.rests = self.cello.enough();
         let response_ns = self.now_ns - asked_ns;
         let responses = &mut self.responses[i];
         responses.requests += 1;
+        responses.promised += u64::from(promised);
         responses.sum_ns += response_ns;
         responses.worst_ns = responses.worst_ns.max(response_ns);
         responses.gap_ns = responses.gap_ns.max(self.now_ns - responses.last_ns);

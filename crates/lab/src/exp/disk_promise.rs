@@ -17,8 +17,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "disk-promise",
     source: "Cello, SIGMETRICS'98; QLinux, section 2.4",
     title: "Real-time requests that were estimated to be in time",
-    says: "A real-time request that is scheduled in time by the disk's estimated service times is served in time, within the \
-           error that the estimate has.",
+    says: "A real-time request that is promised to be in time is served in time: by the disk's estimated service times it is \
+           due later than all that these may be off by.",
     cpus: 1,
     seconds: 145,
     run,
@@ -80,7 +80,8 @@ const CASES: [Case; 9] = [
         12,
         false,
     ),
-    case("parallel, 50 ms", Model::Parallel, [1, 1, 4], 50, 4, true),
+    // It pauses for 40 ms now and then.
+    case("parallel, 100 ms", Model::Parallel, [1, 1, 4], 100, 4, true),
     case("parallel, 8 ms", Model::Parallel, [1, 1, 4], 8, 4, false),
     case(
         "parallel, 1 of 3 and 12 ms",
@@ -103,9 +104,7 @@ struct Found {
     late: usize,
     /// Of those promised, after their deadline.
     promised_late: usize,
-    /// Of those, by more than the error that was said.
-    broken: usize,
-    /// The mean error that was said, in milliseconds.
+    /// What an estimated end was taken to be off by at most, on average, in milliseconds.
     error_ms: f64,
 }
 
@@ -135,7 +134,6 @@ fn join(holds: &[Hold], record: &Record) -> Found {
         let late_ns = one.end_ns.saturating_sub(hold.deadline_ns);
         found.late += usize::from(late_ns > 0);
         found.promised_late += usize::from(hold.promised && late_ns > 0);
-        found.broken += usize::from(hold.promised && late_ns > hold.error_ns);
     }
     found.error_ms = error_ns as f64 / found.requests as f64 / 1e6;
     found
@@ -180,7 +178,6 @@ fn table(cases: &[Case], all: &[Found]) -> Table {
         "promised",
         "late",
         "promised_and_late",
-        "later_than_the_error",
         "mean_error_ms",
     ]);
     for (case, found) in cases.iter().zip(all) {
@@ -191,7 +188,6 @@ fn table(cases: &[Case], all: &[Found]) -> Table {
             found.promised.into(),
             found.late.into(),
             found.promised_late.into(),
-            found.broken.into(),
             found.error_ms.into(),
         ]);
     }
@@ -211,10 +207,10 @@ fn claims(cases: &[Case], all: &[Found]) -> Vec<Claim> {
         };
         let part = |count: usize| 100.0 * count as f64 / found.requests as f64;
         add(
-            "promised, and late by more than the stated error",
+            "promised, and late",
             "",
             Target::AtMost(0.0),
-            found.broken as f64,
+            found.promised_late as f64,
         );
         add(
             "found in the disk's record",
@@ -267,12 +263,6 @@ fn run(lab: &Lab) -> Result<Outcome> {
             2,
             false,
             part(|found| found.promised_late),
-        ),
-        Series::new(
-            "by more than the error",
-            3,
-            false,
-            part(|found| found.broken),
         ),
     ];
     Ok(Outcome {
@@ -328,7 +318,6 @@ mod tests {
             promised: 4,
             late: 3,
             promised_late: 2,
-            broken: 1,
             error_ms: 1e-5,
         };
         assert_eq!(found, expected);
