@@ -122,9 +122,9 @@ done
 mkswap -q /dev/testdisk0 >/dev/null
 swapon /dev/testdisk0
 before=$(cat $IOSCHED/realtime_requests)
-echo 32M >$CG/film/memory.max
+echo "$(times 16 32)M" >$CG/film/memory.max
 check swap film python3 -c 'page = lambda i: i.to_bytes(8, "little") * 512
-pages = [page(i) for i in range(24576)]
+pages = [page(i) for i in range('"$(times 8192 24576)"')]
 assert all(pages[i] == page(i) for i in range(len(pages)))'
 classed swap-classed "$before"
 swapoff /dev/testdisk0

@@ -52,7 +52,7 @@ used() {
 	reader "$dev" a one --iodepth=64 --randseed=1
 	reader "$dev" b two --iodepth=64 --randseed=2
 	sleep 2
-	peer=$(($(rate "$dev" 6) / 3))
+	peer=$(($(rate "$dev" "$(times 3 6)") * 2 / $(times 3 6)))
 	quit
 	under "$dev" cello
 	set_of "$dev" weight_realtime 0
@@ -62,7 +62,7 @@ used() {
 	echo throughput >$CG/b/io.cello.class
 	reader "$dev" a one --iodepth=64 --randseed=1
 	reader "$dev" b two --iodepth=64 --randseed=2
-	sleep 6
+	sleep "$(times 3 6)"
 	before=$(got "$dev")
 	own=$(rate "$dev" "$long")
 	own=$((own * 2 / long))

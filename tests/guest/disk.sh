@@ -5,7 +5,7 @@
 # cpus: 2
 # timeout: 1800
 # minutes: 3
-# kernels: disk
+# kernels-long: disk
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -324,7 +324,7 @@ weights 100 300 0
 readers a 12 1
 readers b 12 2
 sleep 1
-read -r first _ < <(shares 10)
+read -r first _ < <(shares "$(times 3 10)")
 close several-queues "$first" 0.25 0.02
 quit a b
 check verify verified --rw=randrw --bsrange=4k-64k --size=16m --numjobs=2 --offset_increment=32m

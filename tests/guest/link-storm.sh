@@ -41,7 +41,7 @@ background storm/c tcp-inf --to 10.0.0.2:6000
 background storm/a net-inf --to 10.0.0.2:6001 --size 1000 --period 1ms
 
 # ---- the storm
-edits=${1:-80}
+edits=${1:-40}
 [[ -z $LONG ]] || edits=10000
 check up qlinux up link v0 --replace --rate 20mbit
 /usr/lib/qlinux/tests/bin/link-storm v0 "$edits" "${2:-1}" || failures=1

@@ -9,15 +9,17 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=lib/limits.sh
 . /usr/lib/qlinux/tests/guest/lib/limits.sh
 
+# So many seconds suffice for 1 %.
+span=$(times 4 10)
 nested 2
-near_nested 2 1
+near_nested 2 1 "$span"
 
 # One thread cannot use more than one CPU: what is left of its share is its sibling's.
 gone b/y
 make_class b/y
 echo 10000 >$CG/b/y/cpu.weight
 busy b/y
-use 10 a b/x b/y
+use "$span" a b/x b/y
 near few-a "$(of a a b/x b/y)" 0.2 1
 near few-b-x "$(of b/x a b/x b/y)" 0.3 1
 near few-b-y "$(of b/y a b/x b/y)" 0.5 1
