@@ -8,6 +8,7 @@
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/math64.h>
 #include <linux/mempool.h>
 #include <linux/percpu-refcount.h>
@@ -64,6 +65,7 @@ struct disk {
 	struct cello cello;
 	struct list_head first;  /* requests that must go before all others */
 	struct list_head bypass; /* requests without a class */
+	struct llist_node *left; /* requests that came while another processor had the lock, */
 	struct list_head cgroups;
 	struct rb_root sorted[2];   /* reads and writes with a class, for merging, */
 	struct request *unsorted;   /* but for this one */
@@ -78,6 +80,8 @@ struct disk {
 	struct cello_room room;
 	struct noted noted[1 << NOTED_BITS]; /* not under the lock */
 	struct list_head shown;              /* nor this */
+	struct llist_head leaves;            /* nor these: those of `left` that came last, */
+	atomic_t leaving;                    /* and how many are in both, or will be at once */
 };
 
 enum place { QUEUED, AT_DISK, OUT };
@@ -121,6 +125,12 @@ static inline struct disk *disk_of(struct request_queue *q)
 static inline u32 waiting(const struct disk *d)
 {
 	return READ_ONCE(d->cello.waiting) + READ_ONCE(d->cello.queued);
+}
+
+/* Requests that were not put in yet; also without the lock. */
+static inline bool is_left(const struct disk *d)
+{
+	return atomic_read_acquire(&d->leaving) > 0;
 }
 
 static inline bool room_ample(const struct disk *d)

@@ -40,6 +40,10 @@ extern bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct reques
 extern void wbt_disable_default(struct gendisk *disk);
 extern void wbt_enable_default(struct gendisk *disk);
 
+static bool impatient;
+module_param(impatient, bool, 0644);
+MODULE_PARM_DESC(impatient, "wait for no other processor when a request comes (for tests)");
+
 static struct kmem_cache *request_cache;
 static mempool_t *requests;
 
@@ -124,37 +128,6 @@ static void sort_out(struct disk *d, struct request *rq)
 	elv_rqhash_del(d->q, rq);
 	if (d->q->last_merge == rq)
 		d->q->last_merge = NULL;
-}
-
-static noinline bool merge(struct request_queue *q, struct bio *bio, unsigned int segments)
-{
-	struct disk *d = disk_of(q);
-	struct request *merged = NULL;
-	bool done;
-
-	spin_lock_irq(&d->lock);
-	sort_in_all(d);
-	done = blk_mq_sched_try_merge(q, bio, segments, &merged);
-	spin_unlock_irq(&d->lock);
-	if (merged)
-		blk_mq_free_request(merged);
-	return done;
-}
-
-static noinline void note(struct disk *d, const struct bio *bio)
-{
-	struct cello_asked asked;
-
-	room_note(d, group_for(d, bio, &asked));
-}
-
-static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
-{
-	struct disk *d = disk_of(q);
-
-	if (!room_ample(d))
-		note(d, bio);
-	return waiting(d) && merge(q, bio, segments);
 }
 
 static int disk_request_merge(struct request_queue *q, struct request **to, struct bio *bio)
@@ -330,23 +303,133 @@ static noinline void insert_some(struct disk *d, struct list_head *list, blk_ins
 		insert(d, next_of(list), flags, merged);
 }
 
+/* The same of those that were left without the lock; how many. They are counted until they are seen
+ * otherwise. */
+static noinline u32 insert_left(struct disk *d, struct list_head *merged)
+{
+	struct request *rq;
+	LIST_HEAD(some);
+	u32 n;
+
+	if (!d->left)
+		d->left = llist_reverse_order(llist_del_all(&d->leaves));
+	for (n = 0; n < INSERTED_AT_ONCE && d->left; n++) {
+		rq = llist_entry(d->left, struct request, ipi_list);
+		d->left = d->left->next;
+		list_add_tail(&rq->queuelist, &some);
+	}
+	insert_some(d, &some, 0, merged);
+	atomic_sub_return_release(n, &d->leaving);
+	return n;
+}
+
+/* Under the lock: all that was left is put in, with interrupts on in between. No more can come than
+ * there are tags. */
+static void insert_all_left(struct disk *d, struct list_head *merged)
+{
+	while (unlikely(is_left(d)) && insert_left(d, merged) == INSERTED_AT_ONCE) {
+		spin_unlock_irq(&d->lock);
+		spin_lock_irq(&d->lock);
+	}
+}
+
+/* Without the lock. */
+static noinline void free_some(struct list_head *merged)
+{
+	struct request *rq;
+
+	while ((rq = next_of(merged)))
+		blk_mq_free_request(rq);
+}
+
+static inline void free_merged(struct list_head *merged)
+{
+	if (!list_empty(merged))
+		free_some(merged);
+}
+
+/* Whoever has the lock next puts them in. The node is not used before a request is sorted in, and
+ * after it is served. */
+static noinline void leave(struct disk *d, struct list_head *list)
+{
+	struct llist_node *newest = NULL, *oldest = NULL;
+	struct request *rq;
+	int n;
+
+	for (n = 0; (rq = next_of(list)); n++) {
+		rq->ipi_list.next = newest;
+		newest = &rq->ipi_list;
+		if (!oldest)
+			oldest = newest;
+	}
+	atomic_add(n, &d->leaving);
+	llist_add_batch(newest, oldest, &d->leaves);
+}
+
+/* Takes the lock, unless it has many to wait for. Who waits for one only is soon served, and sees
+ * to its own requests: whoever does that for others wakes their programs on another processor. */
+static bool lock_soon(struct disk *d)
+{
+	if (spin_trylock_irq(&d->lock))
+		return true;
+	if (impatient || spin_is_contended(&d->lock))
+		return false;
+	spin_lock_irq(&d->lock);
+	return true;
+}
+
 static void disk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 				 blk_insert_t flags)
 {
 	struct disk *d = disk_of(hctx->queue);
-	struct request *rq, *next;
 	LIST_HEAD(merged);
 
 	while (!list_empty(list)) {
-		spin_lock_irq(&d->lock);
+		if (flags || request_of(list_first_entry(list, struct request, queuelist))) {
+			spin_lock_irq(&d->lock);
+		} else if (!lock_soon(d)) {
+			leave(d, list);
+			break;
+		}
+		insert_all_left(d, &merged);
 		insert_some(d, list, flags, &merged);
 		spin_unlock_irq(&d->lock);
 	}
-	list_for_each_entry_safe(rq, next, &merged, queuelist)
-	{
-		list_del_init(&rq->queuelist);
-		blk_mq_free_request(rq);
-	}
+	free_merged(&merged);
+}
+
+static noinline bool merge(struct request_queue *q, struct bio *bio, unsigned int segments)
+{
+	struct disk *d = disk_of(q);
+	struct request *gone = NULL;
+	LIST_HEAD(merged);
+	bool done;
+
+	spin_lock_irq(&d->lock);
+	insert_all_left(d, &merged);
+	sort_in_all(d);
+	done = blk_mq_sched_try_merge(q, bio, segments, &gone);
+	spin_unlock_irq(&d->lock);
+	if (gone)
+		blk_mq_free_request(gone);
+	free_merged(&merged);
+	return done;
+}
+
+static noinline void note(struct disk *d, const struct bio *bio)
+{
+	struct cello_asked asked;
+
+	room_note(d, group_for(d, bio, &asked));
+}
+
+static bool disk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
+{
+	struct disk *d = disk_of(q);
+
+	if (!room_ample(d))
+		note(d, bio);
+	return (waiting(d) || is_left(d)) && merge(q, bio, segments);
 }
 
 static enum hrtimer_restart wakes(struct hrtimer *timer)
@@ -396,10 +479,12 @@ static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
 	struct request *rq;
+	LIST_HEAD(merged);
 	bool more;
 
 	do {
 		spin_lock_irq(&d->lock);
+		insert_all_left(d, &merged);
 		rq = next_of(&d->first);
 		if (!rq)
 			rq = next_of(&d->bypass);
@@ -408,15 +493,21 @@ static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 			rq = chosen(d, &more);
 		spin_unlock_irq(&d->lock);
 	} while (more);
+	free_merged(&merged);
 	return rq;
 }
 
 static bool disk_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
+	bool left = is_left(d); /* first: what is put in meanwhile is seen where it is then */
 
-	return (waiting(d) && !READ_ONCE(d->full) && !cello_full(&d->cello)) ||
-	       !list_empty(&d->first) || !list_empty(&d->bypass);
+	if (!list_empty(&d->first) || !list_empty(&d->bypass))
+		return true;
+	/* They may not belong to Cello. */
+	if (cello_full(&d->cello))
+		return left && d->cello.unclassified == CELLO_CLASSES;
+	return left || (waiting(d) && !READ_ONCE(d->full));
 }
 
 static void note_end(struct disk *d, const struct cello_request *r, u64 now_ns)
@@ -440,12 +531,16 @@ static void disk_completed_request(struct request *rq, u64 now)
 	u64 now_ns = now ?: ktime_get_ns();
 	struct gone gone = {};
 	unsigned long irq;
-	bool more;
+	LIST_HEAD(merged);
+	bool full, more;
 
 	spin_lock_irqsave(&d->lock, irq);
+	if (unlikely(is_left(d)))
+		insert_left(d, &merged);
 	/* Else who chooses is on its way, or waits for what the driver has not: it is sent again
 	 * with that, and sent now it would find nothing. */
-	more = d->full || cello_full(&d->cello);
+	full = cello_full(&d->cello);
+	more = d->full || full;
 	if (r && r->place == AT_DISK) {
 		cello_done(&d->cello, &r->cello, now_ns);
 		if (r->cello.group->class_id == CELLO_REALTIME)
@@ -460,8 +555,15 @@ static void disk_completed_request(struct request *rq, u64 now)
 	if (d->full)
 		wake_in_time(d);
 	more &= !d->full;
+	/* Who leaves one while the disk is full does not choose (disk_has_work): it sees now that
+	 * the disk is not full any more, or is seen here. */
+	if (full) {
+		smp_mb();
+		more |= is_left(d) || !list_empty(&d->bypass);
+	}
 	spin_unlock_irqrestore(&d->lock, irq);
 	forget(&gone);
+	free_merged(&merged);
 	if (more)
 		blk_mq_run_hw_queues(rq->q, true);
 }
@@ -583,7 +685,7 @@ static void disk_exit(struct elevator_queue *eq)
 	struct disk *d = eq->elevator_data;
 
 	WARN_ON_ONCE(!list_empty(&d->first) || !list_empty(&d->bypass));
-	WARN_ON_ONCE(waiting(d) + d->cello.flight.number);
+	WARN_ON_ONCE(is_left(d) || waiting(d) + d->cello.flight.number);
 	show_end(d);
 	readahead_end(d->q);
 	hrtimer_cancel(&d->wake);
