@@ -42,7 +42,7 @@ if me == 0:
 P
 }
 
-for queues in 1 4; do
+for queues in $(times 4 '1 4'); do
 	modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=2000 hw_queue_depth=64 submit_queues=$queues gb=16
 	echo cello >/sys/block/nullb0/queue/scheduler
 	for set in in_flight=1 in_flight=2 in_flight=0 unclassified=none; do

@@ -191,7 +191,7 @@ Examples:
 
 ENTITLED is the share of the disk's time that a class's weight guarantees it while all classes have requests, RECEIVED the share it
 got of the time for requests of classes. TIME is the disk's time, WAITING the requests that wait or are served now. Late are real-time requests
-that were done after their deadline; promised are those of them that were expected to be in time.";
+that were done after their deadline; promised are those of them that had been promised to be in time.";
 
 const CLASS_HELP: &str = "\
 Examples:

@@ -220,7 +220,7 @@ pub struct Counts {
     pub lanes: u32,
     /// Real-time requests that were done after their deadline.
     pub realtime_late: u64,
-    /// Of those, that were expected to be in time, by more than the error.
+    /// Of those, that had been promised to be in time.
     pub realtime_broken: u64,
     /// By class.
     #[serde(skip)]
