@@ -75,12 +75,12 @@ for _ in $(times '' once); do
 	near max-of-one "${used[b/x]}" 1
 done
 echo "150000 100000" >$CG/b/cpu.max
-use 6 b b/x a
+use 6 b a
 near max-of-both "${used[b]}" 1.5
 near rest "${used[a]}" 2.5 4
 echo max >$CG/b/cpu.max
 echo max >$CG/b/x/cpu.max
-near_nested 4 "$(times 2 0.5)" "$(times 3 5)"
+near_nested 4 0.5 5
 for class in a b/x b/y b; do gone $class; done
 
 for _ in $(times '' once); do

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "disk-promise",
     source: "Cello, SIGMETRICS'98; QLinux, section 2.4",
-    title: "Real-time requests that were estimated to be in time",
+    title: "Real-time requests that were promised to be in time",
     says: "A real-time request that is promised to be in time is served in time: by the disk's estimated service times it is \
            due later than all that these may be off by.",
     cpus: 1,
