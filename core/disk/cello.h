@@ -24,7 +24,8 @@
  *
  * Requests of the next round join the last of this one (a quarter of a round's) in the scheduled
  * queue, or the arm would have little to choose from at each round's end; those of a third wait
- * until the first is over. So a request may be overtaken by a round of others, and by no more.
+ * until the first is over. So a request may be overtaken by a round of others, and by no more (but
+ * for those that nobody waits for, cello_share.h).
  *
  *   P = 100 ms, interactive 1, throughput-intensive 4, soft real-time 0; requests of 10 ms:
  *   2 of the first class and 8 of the second to a round. Alone, either has the disk.
@@ -257,7 +258,7 @@ CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 		c->serves = 0;
 }
 
-/* A request comes. Sector, sectors, way, deadline and group are set. */
+/* A request comes. Sector, sectors, way, sync, deadline and group are set. */
 CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 {
 	struct cello_group *g = r->group;
@@ -271,6 +272,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	if (!g->present++)
 		g->since_ns = now_ns;
 	k->part.present++;
+	k->sync += r->sync;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
 	if (c->dry == g)
@@ -284,6 +286,7 @@ CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
 	struct cello_class *k = &c->class[g->class_id];
 
 	k->part.present--;
+	k->sync -= r->sync;
 	if (!--g->present && !g->await_ns)
 		cello_goes(c, g);
 }
@@ -329,8 +332,8 @@ CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		const struct cello_class *k = &c->class[i];
 
-		if (i != class_id && now_ns < k->came_ns + CELLO_LATELY_NS &&
-		    cello_left(&k->part, cello_share(c, k)))
+		if (i != class_id && now_ns < k->came_ns + CELLO_LATELY_NS && k->part.weight &&
+		    !cello_rounds(c, k))
 			return true;
 	}
 	return false;
@@ -427,7 +430,7 @@ CORE_FN struct cello_request *cello_alone(struct cello *c)
 	k = &c->class[g->class_id];
 	share_ns = cello_share(c, k);
 	if (k->part.weight && !cello_left(&k->part, share_ns))
-		cello_round(c, cello_rounds(&k->part, share_ns));
+		cello_round(c, cello_rounds(c, k));
 	r = cello_at(g->pending.next);
 	cello_unlink(&r->link);
 	cello_wait(c, g, -1);
@@ -637,6 +640,13 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	cello_reached(c, r->link.next);
 }
 
+/* Somebody waits for the request now, as for what was merged into it. */
+CORE_FN void cello_waited_for(struct cello *c, struct cello_request *r)
+{
+	c->class[r->group->class_id].sync += !r->sync;
+	r->sync = true;
+}
+
 /*
  * `gone`, of the same class, was merged into the request, which waits as it did: the earlier
  * deadline of the two holds for both.
@@ -644,6 +654,8 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 CORE_FN void cello_merged(struct cello *c, struct cello_request *r, struct cello_request *gone,
 			  u64 now_ns)
 {
+	if (gone->sync)
+		cello_waited_for(c, r);
 	cello_remove(c, gone);
 	if (r->group->class_id != CELLO_REALTIME || r->deadline_ns <= gone->deadline_ns)
 		return;

@@ -20,7 +20,7 @@ enum {
 	/* Of the interactive and the real-time class: somebody waits for what these ask for. More
 	 * on an arm, which loses two seeks by each change to another class and back. */
 	CELLO_WEIGHT_AWAITED = 200,
-	CELLO_WEIGHT_AWAITED_ARM = 400,
+	CELLO_WEIGHT_AWAITED_ARM = 500,
 	/* The scheduled queue is searched for each request that comes to it. */
 	CELLO_SCHEDULED_MAX = 128,
 	/* A round begins when no more than this part of one waits to be served. */
@@ -61,6 +61,10 @@ enum {
 #define CELLO_ROUND_MAX_NS     10000000000ULL /* 10 s */
 #define CELLO_ROUND_DEFAULT_NS 100000000ULL   /* 100 ms */
 
+/* Shares of so much of the disk's time are gathered (cello_share.h): of a hundred reads of 5 ms
+ * beside it, with five sixths of the disk, fewer than one waits for what was gathered then. */
+#define CELLO_GATHER_NS 1600000000ULL /* 1.6 s */
+
 /* What requests at the disk are estimated to take before it has no further one, if that is said:
  * whoever comes now waits for them, however urgent it is. */
 #define CELLO_FLIGHT_LONG_NS 2000000ULL /* 2 ms */
@@ -88,6 +92,7 @@ struct cello_request {
 	struct flight_request flight;
 	u32 sectors;
 	u32 way;         /* 0 it reads, 1 it writes, 2 neither */
+	bool sync;       /* somebody waits for it: a read, or written for fsync */
 	u64 deadline_ns; /* of the real-time class: absolute */
 	u64 arrived_ns;
 	u64 service_ns;  /* estimated, from where the one before it ends */
@@ -156,6 +161,8 @@ struct cello_class {
 	u32 deep;    /* groups with more than one of those */
 	u32 scheduled;
 	u32 members;  /* groups that have requests or are awaited */
+	u32 sync;     /* its requests for which somebody waits */
+	bool pours;   /* it is served with what it has gathered (cello_share.h) */
 	u64 missed;   /* the last round in which one that was awaited did not come */
 	u64 came_ns;  /* its last request */
 	u64 waits_ns; /* its requests wait so long for others', on average, but for turns */

@@ -12,6 +12,12 @@
  * once in a round. It is charged for that. But no real-time request waits for it, and no
  * interactive one if it is none.
  *
+ * What nobody waits for, as writeback, an arm serves in few long pieces: each that it goes to costs
+ * two seeks, and makes whoever else there is wait. So while nobody waits for any of the
+ * throughput-intensive class's requests, it gathers its shares of CELLO_GATHER_NS before it is
+ * served, and then has them at once. It gets no less: where nobody else has requests, those rounds
+ * are over at once.
+ *
  * A disk without an arm that hardly serves any side by side has turns instead: while an
  * interactive class has something left of its share, a group of it that asks for one thing after
  * the other has the disk for itself, also while its request is served, so that it waits for others
@@ -33,18 +39,41 @@ CORE_FN bool cello_left(const struct cello_part *p, u64 share_ns)
 	return p->used_ns < (s64)share_ns;
 }
 
-/* Rounds until the part has something left, if it has nothing now. */
-CORE_FN u64 cello_rounds(const struct cello_part *p, u64 share_ns)
+/* Does it gather its shares? Once it is served it is until they are used. */
+CORE_FN bool cello_gathers(const struct cello *c, const struct cello_class *k)
 {
-	return cello_left(p, share_ns) ? 0
-				       : CORE_DIV((u64)(p->used_ns - (s64)share_ns), share_ns) + 1;
+	return c->flight.arm && k == &c->class[CELLO_THROUGHPUT] && k->part.present && !k->sync &&
+	       !(k->pours && cello_left(&k->part, cello_share(c, k)));
 }
 
-/* Rounds have ended, the last of them before it had used its share if it has something left. */
-CORE_FN void cello_renew(struct cello_part *p, u64 share_ns, u64 rounds)
+/* What a class is to have left beyond a round's share to be served. */
+CORE_FN u64 cello_to_gather(const struct cello *c, const struct cello_class *k)
 {
-	s64 before = p->used_ns, least = before < 0 ? before : 0;
+	u64 all_ns, share_ns = cello_share(c, k);
 
+	if (!cello_gathers(c, k))
+		return 0;
+	all_ns = CORE_DIV(CELLO_GATHER_NS * k->part.weight, c->weights);
+	return all_ns > share_ns ? all_ns - share_ns : 0;
+}
+
+/* Rounds until the class is served, if it is not now. */
+CORE_FN u64 cello_rounds(const struct cello *c, const struct cello_class *k)
+{
+	s64 share_ns = cello_share(c, k);
+	s64 over_ns = k->part.used_ns + (s64)cello_to_gather(c, k) - share_ns;
+
+	return over_ns < 0 ? 0 : CORE_DIV((u64)over_ns, (u64)share_ns) + 1;
+}
+
+/* Rounds have ended, the last of them before it had used its share if it has something left; it may
+ * have gathered so much. */
+CORE_FN void cello_renew(struct cello_part *p, u64 share_ns, u64 rounds, u64 gathered_ns)
+{
+	s64 before = p->used_ns, least = -(s64)gathered_ns;
+
+	if (before < least)
+		least = before;
 	p->used_ns -= (s64)(share_ns * rounds);
 	if (p->used_ns < least)
 		p->used_ns = least;
@@ -116,8 +145,9 @@ CORE_FN void cello_round(struct cello *c, u64 rounds)
 		/* A round may be over before it has used its share (cello_spare). */
 		k->greedy = k->part.present && !k->turned && !cello_left(&k->part, share);
 		k->turned = false;
+		k->pours &= k->members && cello_left(&k->part, share);
 		if (share && k->members)
-			cello_renew(&k->part, share, rounds);
+			cello_renew(&k->part, share, rounds, cello_to_gather(c, k));
 		else if (share && rounds == 1 && k->missed == over)
 			cello_carry(&k->part, share);
 		else if (share)
@@ -161,11 +191,13 @@ CORE_FN struct cello_group *cello_pick(struct cello *c, bool share)
 
 		if (!k->waiting || k->scheduled >= cello_scheduled_most(c, order[i]))
 			continue;
-		if (share ? !cello_left(&k->part, cello_share(c, k)) : k->part.weight)
+		if (share ? !k->part.weight || cello_rounds(c, k) : k->part.weight)
 			continue;
 		g = cello_group_next(c, k);
-		if (g)
-			return g;
+		if (!g)
+			continue;
+		k->pours = true;
+		return g;
 	}
 	return 0;
 }
@@ -196,7 +228,7 @@ CORE_FN u64 cello_over(struct cello *c)
 
 		if (!k->members || !k->part.weight)
 			continue;
-		until = cello_rounds(&k->part, cello_share(c, k));
+		until = cello_rounds(c, k);
 		rounds = until < rounds ? until : rounds;
 		if (k->deep)
 			sooner = until < sooner ? until : sooner;

@@ -62,6 +62,7 @@ static void add(void)
 	r->sector = n & 128 ? length() << 20 : word();
 	r->sectors = n & 64 ? word() << 8 : byte();
 	r->way = (n >> 4) % 3;
+	r->sync = n & 4;
 	r->deadline_ns = now_ns + length();
 	cello_add(&c, r, now_ns);
 	is_at(r, QUEUED);
@@ -122,6 +123,8 @@ static void grow(void)
 		is_at(gone, AWAY);
 	}
 	before &= r->sector >= sectors;
+	if (byte() & 1)
+		cello_waited_for(&c, r);
 	cello_grown(&c, r, before ? r->sector - sectors : r->sector, r->sectors + sectors);
 }
 
@@ -210,11 +213,14 @@ static void check_queue(void)
 
 static void check_counts(void)
 {
-	u32 i, flying = 0, queued = 0, waiting = 0, deep[CELLO_CLASSES] = {};
+	u32 i, flying = 0, queued = 0, waiting = 0, deep[CELLO_CLASSES] = {},
+	       sync[CELLO_CLASSES] = {};
 	u64 flight_ns = 0, spread = 0;
 
 	for (i = 0; i < REQUESTS; i++) {
 		queued += state[i] == QUEUED;
+		if (state[i] != AWAY)
+			sync[request[i].group->class_id] += request[i].sync;
 		if (state[i] != FLYING)
 			continue;
 		flying++;
@@ -232,7 +238,7 @@ static void check_counts(void)
 	for (i = 0; i < GROUPS; i++)
 		deep[group[i].class_id] += group[i].own.waiting > 1;
 	for (i = 0; i < CELLO_CLASSES; i++)
-		CHECK(deep[i] == c.class[i].deep);
+		CHECK(deep[i] == c.class[i].deep && sync[i] == c.class[i].sync);
 	for (i = 0; i < GROUPS; i++)
 		CHECK(!group[i].own.waiting == cello_empty(&group[i].pending) &&
 		      !group[i].await_ns == cello_empty(&group[i].awaited));

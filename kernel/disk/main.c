@@ -141,12 +141,23 @@ static int disk_request_merge(struct request_queue *q, struct request **to, stru
 	return ELEVATOR_FRONT_MERGE;
 }
 
+/* Somebody waits for it, or for what was merged into it last; memory is short while it is swapped
+ * out. */
+static bool is_sync(const struct request *rq)
+{
+	return op_is_sync(rq->cmd_flags | rq->bio->bi_opf | rq->biotail->bi_opf) ||
+	       (rq->cmd_flags & REQ_SWAP);
+}
+
 static void grown(struct disk *d, struct request *rq)
 {
 	struct disk_request *r = request_of(rq);
 
-	if (r && r->place == QUEUED)
-		cello_grown(&d->cello, &r->cello, blk_rq_pos(rq), blk_rq_sectors(rq));
+	if (!r || r->place != QUEUED)
+		return;
+	cello_grown(&d->cello, &r->cello, blk_rq_pos(rq), blk_rq_sectors(rq));
+	if (is_sync(rq))
+		cello_waited_for(&d->cello, &r->cello);
 }
 
 static void disk_request_merged(struct request_queue *q, struct request *rq, enum elv_merge how)
@@ -256,6 +267,7 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	cello_room_take(&d->room, room_slot(group));
 	r->cello.sector = blk_rq_pos(rq);
 	r->cello.sectors = blk_rq_sectors(rq);
+	r->cello.sync = is_sync(rq);
 	r->cello.way = req_op(rq) == REQ_OP_READ ? 0 : is_transfer(rq) ? 1 : 2;
 	r->cello.deadline_ns = cello_deadline(&d->cello, asked.deadline_ns, now_ns);
 	rq->elv.priv[0] = r;

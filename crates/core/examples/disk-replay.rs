@@ -55,6 +55,7 @@ impl Line {
             sector: self.sector,
             sectors: self.sectors,
             writes: self.op == 'w',
+            background: false,
             deadline_ns: 0,
         }
     }

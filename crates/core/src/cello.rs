@@ -45,6 +45,8 @@ pub struct Request {
     pub sectors: u32,
     /// It writes.
     pub writes: bool,
+    /// Nobody waits for it, as for what is written back.
+    pub background: bool,
     /// Of the real-time class: when it is to be done, in nanoseconds.
     pub deadline_ns: u64,
 }
@@ -93,6 +95,7 @@ mod c {
             sector: u64,
             sectors: u32,
             way: u32,
+            sync: bool,
             deadline_ns: u64,
             now_ns: u64,
         ) -> i32;
@@ -264,6 +267,7 @@ impl Cello {
                 request.sector,
                 request.sectors,
                 request.writes.into(),
+                !request.background,
                 request.deadline_ns,
                 now_ns,
             )

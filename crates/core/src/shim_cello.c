@@ -88,8 +88,8 @@ int qcore_cello_group_weight(struct pool *p, u32 group, u32 weight)
 	return cello_group_set_weight(&p->group[group], weight);
 }
 
-int qcore_cello_add(struct pool *p, u32 group, u64 sector, u32 sectors, u32 way, u64 deadline_ns,
-		    u64 now_ns)
+int qcore_cello_add(struct pool *p, u32 group, u64 sector, u32 sectors, u32 way, bool sync,
+		    u64 deadline_ns, u64 now_ns)
 {
 	struct cello_request *r;
 
@@ -100,6 +100,7 @@ int qcore_cello_add(struct pool *p, u32 group, u64 sector, u32 sectors, u32 way,
 	r->sector = sector;
 	r->sectors = sectors;
 	r->way = way;
+	r->sync = sync;
 	r->deadline_ns = deadline_ns;
 	cello_add(&p->cello, r, now_ns);
 	return number(p, r);

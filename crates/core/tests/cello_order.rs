@@ -42,6 +42,7 @@ impl Queue {
             sector,
             sectors: SECTORS,
             writes: false,
+            background: false,
             deadline_ns: self.now_ns + deadline_us * 1000,
         };
         let group = self.groups[class as usize];

@@ -65,6 +65,7 @@ fn deadline(seed: u64, until_ns: u64, readers: usize) -> u64 {
             sector: dice.below(Shape::TURNING.sectors - u64::from(SECTORS)),
             sectors: SECTORS,
             writes: false,
+            background: false,
             deadline_ns: 0,
         };
         scheduler.add(request, now_ns);

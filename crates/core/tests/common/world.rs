@@ -29,6 +29,8 @@ pub struct Client {
     /// One after the other rather than anywhere.
     pub sequential: bool,
     pub writes: bool,
+    /// Nobody waits for its requests.
+    pub background: bool,
     /// From the request to its deadline.
     pub deadline_ns: u64,
     /// From when one is served to the next.
@@ -120,6 +122,7 @@ impl World {
             sectors,
             sequential: false,
             writes: false,
+            background: false,
             deadline_ns: SECOND,
             think_ns: 0,
             late: (0, 0),
@@ -159,6 +162,7 @@ impl World {
             sector,
             sectors: client.sectors,
             writes: client.writes,
+            background: client.background,
             deadline_ns: self.now_ns + client.deadline_ns,
         }
     }
