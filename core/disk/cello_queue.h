@@ -20,7 +20,7 @@ enum {
 	/* Of the interactive and the real-time class: somebody waits for what these ask for. More
 	 * on an arm, which loses two seeks by each change to another class and back. */
 	CELLO_WEIGHT_AWAITED = 200,
-	CELLO_WEIGHT_AWAITED_ARM = 500,
+	CELLO_WEIGHT_AWAITED_ARM = 400,
 	/* The scheduled queue is searched for each request that comes to it. */
 	CELLO_SCHEDULED_MAX = 128,
 	/* A round begins when no more than this part of one waits to be served. */
@@ -62,7 +62,7 @@ enum {
 #define CELLO_ROUND_DEFAULT_NS 100000000ULL   /* 100 ms */
 
 /* Shares of so much of the disk's time are gathered (cello_share.h): of a hundred reads of 5 ms
- * beside it, with five sixths of the disk, fewer than one waits for what was gathered then. */
+ * beside it, with four fifths of the disk, fewer than one waits for what was gathered then. */
 #define CELLO_GATHER_NS 1600000000ULL /* 1.6 s */
 
 /* What requests at the disk are estimated to take before it has no further one, if that is said:

@@ -142,7 +142,7 @@ equal up-unclassified "$(attribute unclassified)" none
 equal up-weights "$(attribute weight_interactive) $(attribute weight_throughput) $(attribute deadline_ms)" '200 100 40'
 equal up-requests "$(cat $SYS/nr_requests)" 128
 refuses up-twice 1 "$DEV is scheduled by Cello already" qlinux up disk $DEV
-like status "$(qlinux status)" "DISK $DEV Cello schedules since .*rounds of 100ms, interactive 200, throughput 100, realtime 500"
+like status "$(qlinux status)" "DISK $DEV Cello schedules since .*rounds of 100ms, interactive 200, throughput 100, realtime 400"
 like status-json "$(json status)" "\"disks\":\[\{\"device\":\"$DEV\",\"state\":\"up\",.*\"before\":\"mq-deadline\".*\"round_us\":100000"
 like show "$(qlinux disk show)" "$DEV: rounds of 100ms, 1 request at a time, deadline 40ms"
 check set qlinux disk set $DEV --round 50ms --weight interactive=0 throughput=0 --in-flight 4 --in-flight-time 3ms

@@ -72,7 +72,7 @@ like autoloaded "$(lsmod)" 'cello '
 like chosen "$(cat $QUEUE/scheduler)" '\[cello\]'
 check no-throttling sh -c "! grep -qv '^0$' $QUEUE/wbt_lat_usec"
 equal defaults "$(get round_us) $(get deadline_ms) $(get in_flight) $(get in_flight_us)" '100000 300 1 0'
-equal default-weights "$(get weight_interactive) $(get weight_throughput) $(get weight_realtime)" '500 100 500'
+equal default-weights "$(get weight_interactive) $(get weight_throughput) $(get weight_realtime)" '400 100 400'
 check in-use sh -c '! rmmod cello 2>/dev/null'
 echo '+io +memory' >$CG/cgroup.subtree_control
 
@@ -86,7 +86,7 @@ done
 put weight_interactive 0
 put weight_throughput 0
 put weight_realtime 0 2>/dev/null && fail weights-0 'it was taken'
-equal weights-0 "$(get weight_realtime)" 500
+equal weights-0 "$(get weight_realtime)" 400
 weights 100 100 100
 
 # ---- a request's class: its own, its cgroup's, its process's, none

@@ -257,7 +257,7 @@ fn an_arm_stays_over_the_end_of_a_round() {
 #[test]
 fn an_arm_does_not_stay_long_for_a_peer() {
     for sequential in [false, true] {
-        let mut world = World::new(Shape::TURNING, [500, 100, 500], SECOND / 10, 3);
+        let mut world = World::new(Shape::TURNING, [400, 100, 400], SECOND / 10, 3);
         for (think_ns, place) in [(100_000_000, 1 << 26), (50_000, 3 << 26)] {
             let client = world.client(Class::Throughput, 100, 1, 8);
             world.clients[client].sequential = sequential;

@@ -10,7 +10,7 @@ use world::{World, SECOND};
 mod world;
 
 const MS: u64 = 1_000_000;
-const WEIGHTS: [u32; 3] = [500, 100, 500];
+const WEIGHTS: [u32; 3] = [400, 100, 400];
 
 fn arm() -> World {
     World::new(Shape::TURNING, WEIGHTS, SECOND / 10, 5)
@@ -58,7 +58,7 @@ fn it_is_served_in_long_pieces() {
         let (p98, worst) = (times[times.len() * 98 / 100], times[times.len() - 1]);
         let written = world.responses[write].requests;
         println!("background {background}: share {share:.4}, {written} written, p98 {p98} ns, worst {worst} ns");
-        assert!((share - 1.0 / 6.0).abs() < 0.005, "share {share}");
+        assert!((share - 0.2).abs() < 0.005, "share {share}");
         (written as f64, p98, worst)
     });
     assert!(
@@ -69,8 +69,8 @@ fn it_is_served_in_long_pieces() {
     );
     // One of fifty reads does not meet a piece.
     assert!(gathered.1 < 15 * MS && alike.1 > 15 * MS, "{gathered:?}");
-    // An eleventh of 1.6 s, and a request or two.
-    assert!(gathered.2 < 200 * MS, "{gathered:?}");
+    // A ninth of 1.6 s, and a request or two.
+    assert!(gathered.2 < 220 * MS, "{gathered:?}");
 }
 
 #[test]

@@ -13,13 +13,13 @@ pub struct Attributes {
     /// Length of a round, over which the shares hold: 1ms to 10s [default: 100ms]
     #[arg(short, long, value_name = "TIME")]
     pub round: Option<Round>,
-    /// Weight of class interactive: 0 to 10000 [default: 200; 500 on a disk that turns]
+    /// Weight of class interactive: 0 to 10000 [default: 200; 400 on a disk that turns]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     pub interactive: Option<Weight>,
     /// Weight of class throughput: 0 to 10000 [default: 100]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     pub throughput: Option<Weight>,
-    /// Weight of class realtime: 0 to 10000 [default: 200; 500 on a disk that turns]
+    /// Weight of class realtime: 0 to 10000 [default: 200; 400 on a disk that turns]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     pub realtime: Option<Weight>,
     /// The same in other words: a class and its weight, like interactive=300
