@@ -145,7 +145,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->scant_ns = 0;
 	c->dry = c->keeps = c->stays = c->serves = c->sole = 0;
 	c->kept = false;
-	c->flight_max_ns = c->turn_ns = 0;
+	c->flight_max_ns = c->turn_ns = c->rest_ns = 0;
 	c->unclassified = CELLO_THROUGHPUT;
 	flight_init(&c->flight, turning);
 	c->up = true;
@@ -273,6 +273,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 		g->since_ns = now_ns;
 	k->part.present++;
 	k->sync += r->sync;
+	k->sync_part = (k->sync_part * 63 + r->sync * CELLO_ALL) / 64;
 	cello_before(&g->pending, &r->link);
 	cello_wait(c, g, 1);
 	if (c->dry == g)

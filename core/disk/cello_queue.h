@@ -65,6 +65,10 @@ enum {
  * beside it, with four fifths of the disk, fewer than one waits for what was gathered then. */
 #define CELLO_GATHER_NS 1600000000ULL /* 1.6 s */
 
+/* A turn beside requests that follow from one another, and half of that at least between two: who
+ * is served once after each does a few hundred such things a second. */
+#define CELLO_TURN_SHORT_NS 4000000ULL /* 4 ms */
+
 /* What requests at the disk are estimated to take before it has no further one, if that is said:
  * whoever comes now waits for them, however urgent it is. */
 #define CELLO_FLIGHT_LONG_NS 2000000ULL /* 2 ms */
@@ -150,6 +154,7 @@ struct cello_group {
 	u64 think_ns;      /* how long it has none after that, on average */
 	u64 waits_ns;      /* as the class's */
 	u64 turn_think_ns; /* as think_ns, in turns: nobody else keeps the processors busy then */
+	u64 open_think_ns; /* and else */
 	bool in_turn;      /* its last request was served in one */
 	u64 await_ns;      /* until then it is awaited; 0: it is not */
 };
@@ -160,16 +165,17 @@ struct cello_class {
 	u32 waiting; /* pending */
 	u32 deep;    /* groups with more than one of those */
 	u32 scheduled;
-	u32 members;  /* groups that have requests or are awaited */
-	u32 sync;     /* its requests for which somebody waits */
-	bool pours;   /* it is served with what it has gathered (cello_share.h) */
-	u64 missed;   /* the last round in which one that was awaited did not come */
-	u64 came_ns;  /* its last request */
-	u64 waits_ns; /* its requests wait so long for others', on average, but for turns */
-	bool turned;  /* it had a turn in this round (cello_share.h) */
-	bool greedy;  /* it used its share of the last round, not by turns, and had requests */
-	u64 late;     /* real-time requests served after their deadline */
-	u64 broken;   /* of those, promised to be in time */
+	u32 members;   /* groups that have requests or are awaited */
+	u32 sync;      /* its requests for which somebody waits, */
+	u32 sync_part; /* and how many of those that came lately, in parts of CELLO_ALL */
+	bool pours;    /* it is served with what it has gathered (cello_share.h) */
+	u64 missed;    /* the last round in which one that was awaited did not come */
+	u64 came_ns;   /* its last request */
+	u64 waits_ns;  /* its requests wait so long for others', on average, but for turns */
+	bool turned;   /* it had a turn in this round (cello_share.h) */
+	bool greedy;   /* it used its share of the last round, not by turns, and had requests */
+	u64 late;      /* real-time requests served after their deadline */
+	u64 broken;    /* of those, promised to be in time */
 };
 
 /* What was estimated last, of lengths about as long. */
@@ -204,6 +210,7 @@ struct cello {
 	struct cello_group *serves; /* whose request went to the disk last, while it is there */
 	bool kept;                  /* though others waited */
 	u64 turn_ns;                /* it is the interactive class's turn, since; 0: nobody's */
+	u64 rest_ns;                /* no short one begins before */
 	u64 head;                   /* where the last request that was issued ends */
 	bool up;                    /* the arm moved to higher sectors for it */
 	bool changed;               /* the scheduled queue, since promises were checked */

@@ -22,8 +22,10 @@
  * interactive class has something left of its share, a group of it that asks for one thing after
  * the other has the disk for itself, also while its request is served, so that it waits for others
  * once in a round and not each time. That is so where it has more of it than it costs: where it
- * would wait longer for the requests of others (`waits_ns`) than it takes by itself, in proportion
- * to the weights, and has room for fifty in a turn.
+ * would wait longer for the requests of others (`waits_ns`) and the processors than it takes by
+ * itself, in proportion to the weights, and has room for fifty in a turn. Where the
+ * throughput-intensive class does not use its share, though somebody waits for what it asks for,
+ * turns are short.
  *
  * A disk that serves many side by side and has room is not left empty for the sake of shares: who
  * has several requests waiting is served though it has used its share, if nobody waits who has not,
@@ -333,10 +335,12 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
 	if (think_ns > CELLO_AWAIT_MAX_NS)
 		think_ns = CELLO_AWAIT_MAX_NS;
 	g->think_ns = (g->think_ns * 7 + think_ns) / 8;
-	if (g->in_turn)
+	if (g->in_turn) {
 		g->turn_think_ns = (g->turn_think_ns * 63 + think_ns) / 64;
-	else
+	} else {
 		g->turn_think_ns -= g->turn_think_ns / CELLO_TURNS_TRIED;
+		g->open_think_ns = (g->open_think_ns * 63 + think_ns) / 64;
+	}
 	if (g->single < CELLO_AWAIT_SINGLE)
 		g->single++;
 	if (g->await_ns)
@@ -428,32 +432,46 @@ CORE_FN bool cello_turns(const struct cello *c)
 	       cello_left(&k->part, cello_share(c, k)) && !c->class[CELLO_REALTIME].part.present;
 }
 
+/* Throughput-intensive requests that follow from one another, as of programs that write and fsync,
+ * do not use their share, and fewer of them come the seldomer they are served. */
+CORE_FN bool cello_turns_short(const struct cello *c)
+{
+	const struct cello_class *k = &c->class[CELLO_THROUGHPUT];
+
+	return !k->greedy && k->sync_part > CELLO_ALL / 2;
+}
+
 /* When it is over at the latest, also if the disk does not answer. */
 CORE_FN u64 cello_turn_end_ns(const struct cello *c)
 {
-	return c->turn_ns + c->round_ns;
+	return c->turn_ns + (cello_turns_short(c) ? CELLO_TURN_SHORT_NS : c->round_ns);
 }
 
 /* What was served in one says nothing of how many the disk can serve side by side. */
 CORE_FN void cello_turn_ends(struct cello *c, u64 now_ns)
 {
-	if (c->turn_ns)
+	if (c->turn_ns) {
 		flight_passes(&c->flight, c->turn_ns, now_ns);
+		c->rest_ns = now_ns + CELLO_TURN_SHORT_NS / 2;
+	}
 	c->turn_ns = 0;
 }
 
 /* Does its group gain by a turn? With part s of the disk's time, and t for each request with what
- * it thinks between, one is done in t / s of that; else in t and what it waits. */
+ * it thinks between while nobody else is there, one is done in t / s of that; else in what it
+ * thinks, takes and waits then. */
 CORE_FN bool cello_gains(struct cello *c, const struct cello_request *r)
 {
 	const struct flight_alone *alone = flight_alone(&c->flight, r->way, r->sectors);
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+	const struct cello_class *other = &c->class[CELLO_THROUGHPUT];
 	const struct cello_group *g = r->group;
 	u64 each_ns = g->turn_think_ns + alone->ns;
+	u64 open_ns = g->open_think_ns + alone->ns + g->waits_ns;
 
 	return alone->seen && g->single >= CELLO_AWAIT_SINGLE &&
 	       each_ns * CELLO_TURN_LEAST < cello_share(c, k) &&
-	       each_ns * c->class[CELLO_THROUGHPUT].part.weight < g->waits_ns * k->part.weight;
+	       each_ns * (k->part.weight + other->part.weight) < open_ns * k->part.weight;
 }
 
 /* The request goes to the disk: whose turn it is. */
@@ -464,7 +482,9 @@ CORE_FN void cello_turn_of(struct cello *c, const struct cello_request *r, u64 n
 	if (cello_turns(c) && interactive)
 		return;
 	cello_turn_ends(c, now_ns);
-	if (!interactive || c->flight.arm || !c->flight.learns || !cello_gains(c, r))
+	if (!interactive || c->flight.arm || !c->flight.learns)
+		return;
+	if ((cello_turns_short(c) && now_ns < c->rest_ns) || !cello_gains(c, r))
 		return;
 	c->turn_ns = now_ns;
 	if (cello_turns(c))
