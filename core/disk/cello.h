@@ -333,8 +333,7 @@ CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
 	for (i = 0; i < CELLO_CLASSES; i++) {
 		const struct cello_class *k = &c->class[i];
 
-		if (i != class_id && now_ns < k->came_ns + CELLO_LATELY_NS && k->part.weight &&
-		    !cello_rounds(c, k))
+		if (i != class_id && now_ns < k->came_ns + CELLO_LATELY_NS && cello_ready(c, k))
 			return true;
 	}
 	return false;

@@ -51,21 +51,34 @@ CORE_FN bool cello_gathers(const struct cello *c, const struct cello_class *k)
 /* What a class is to have left beyond a round's share to be served. */
 CORE_FN u64 cello_to_gather(const struct cello *c, const struct cello_class *k)
 {
-	u64 all_ns, share_ns = cello_share(c, k);
+	u64 all_ns, share_ns;
 
 	if (!cello_gathers(c, k))
 		return 0;
+	share_ns = cello_share(c, k);
 	all_ns = CORE_DIV(CELLO_GATHER_NS * k->part.weight, c->weights);
 	return all_ns > share_ns ? all_ns - share_ns : 0;
 }
 
-/* Rounds until the class is served, if it is not now. */
+/* By how much the class is from being served, if at least 0. */
+CORE_FN s64 cello_over_ns(const struct cello *c, const struct cello_class *k, u64 share_ns)
+{
+	return k->part.used_ns + (s64)cello_to_gather(c, k) - (s64)share_ns;
+}
+
+/* Is the class, which has a share, served in this round? */
+CORE_FN bool cello_ready(const struct cello *c, const struct cello_class *k)
+{
+	return k->part.weight && cello_over_ns(c, k, cello_share(c, k)) < 0;
+}
+
+/* Rounds until then. */
 CORE_FN u64 cello_rounds(const struct cello *c, const struct cello_class *k)
 {
-	s64 share_ns = cello_share(c, k);
-	s64 over_ns = k->part.used_ns + (s64)cello_to_gather(c, k) - share_ns;
+	u64 share_ns = cello_share(c, k);
+	s64 over_ns = cello_over_ns(c, k, share_ns);
 
-	return over_ns < 0 ? 0 : CORE_DIV((u64)over_ns, (u64)share_ns) + 1;
+	return over_ns < 0 ? 0 : CORE_DIV((u64)over_ns, share_ns) + 1;
 }
 
 /* Rounds have ended, the last of them before it had used its share if it has something left; it may
@@ -193,7 +206,7 @@ CORE_FN struct cello_group *cello_pick(struct cello *c, bool share)
 
 		if (!k->waiting || k->scheduled >= cello_scheduled_most(c, order[i]))
 			continue;
-		if (share ? !k->part.weight || cello_rounds(c, k) : k->part.weight)
+		if (share ? !cello_ready(c, k) : k->part.weight)
 			continue;
 		g = cello_group_next(c, k);
 		if (!g)

@@ -55,7 +55,7 @@ impl Line {
             sector: self.sector,
             sectors: self.sectors,
             writes: self.op == 'w',
-            background: false,
+            sync: true,
             deadline_ns: 0,
         }
     }

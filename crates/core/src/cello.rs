@@ -45,8 +45,8 @@ pub struct Request {
     pub sectors: u32,
     /// It writes.
     pub writes: bool,
-    /// Nobody waits for it, as for what is written back.
-    pub background: bool,
+    /// Somebody waits for it, as for a read, but not for what is written back.
+    pub sync: bool,
     /// Of the real-time class: when it is to be done, in nanoseconds.
     pub deadline_ns: u64,
 }
@@ -267,7 +267,7 @@ impl Cello {
                 request.sector,
                 request.sectors,
                 request.writes.into(),
-                !request.background,
+                request.sync,
                 request.deadline_ns,
                 now_ns,
             )

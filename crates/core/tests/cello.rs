@@ -98,7 +98,7 @@ proptest! {
                         sector: number % Shape::FLAT.sectors,
                         sectors: 1 + (number % 100) as u32,
                         writes: number % 3 == 0,
-                        background: number % 5 < 3,
+                        sync: number % 5 >= 3,
                         deadline_ns: now_ns + number % SECOND,
                     };
                     prop_assert!(queued.insert(cello.add(groups[i], request, now_ns).unwrap()));
@@ -181,7 +181,7 @@ fn order_of_service(requests: &[(u64, u64)]) -> Vec<(u64, u64)> {
             sector,
             sectors: 8,
             writes: false,
-            background: false,
+            sync: true,
             deadline_ns: deadline * 1000,
         };
         asked.insert(cello.add(group, request, 0).unwrap(), (deadline, sector));
@@ -340,7 +340,7 @@ fn the_longest_charge() {
         sector: 0,
         sectors: 8,
         writes: false,
-        background: false,
+        sync: true,
         deadline_ns: 0,
     };
     let group = world.clients[slow].group;
@@ -378,7 +378,7 @@ fn streams_are_in_time() {
                         sector: world.dice.below(1 << 27),
                         sectors: 128,
                         writes: false,
-                        background: false,
+                        sync: true,
                         deadline_ns: *due_ns + period_ns,
                     };
                     let id = world.cello.add(streams, request, world.now_ns).unwrap();
@@ -414,7 +414,7 @@ fn an_arm_goes_on_without_a_pause() {
         sector,
         sectors: 8,
         writes: true,
-        background: false,
+        sync: true,
         deadline_ns: 0,
     };
     let mut now_ns = 10 * SECOND;
@@ -465,7 +465,7 @@ fn order_with_slack(deadline_us: u64) -> String {
             sector,
             sectors: 8,
             writes: false,
-            background: false,
+            sync: true,
             deadline_ns: deadline_us * 1000,
         };
         names.insert(cello.add(group, request, 0).unwrap(), name);

@@ -20,7 +20,7 @@ struct Load {
     sectors: u32,
     sequential: bool,
     writes: bool,
-    background: bool,
+    sync: bool,
     deadline_ms: u64,
 }
 
@@ -38,7 +38,7 @@ fn load() -> impl Strategy<Value = Load> {
             sectors: rest.0,
             sequential: rest.1,
             writes: rest.2 > 0,
-            background: rest.2 > 1,
+            sync: rest.2 < 2,
             deadline_ms: rest.3,
         })
 }
@@ -52,7 +52,7 @@ fn world(turning: bool, weights: [u32; 3], round_ms: u64, seed: u64, loads: &[Lo
         let client = &mut world.clients[i];
         client.sequential = load.sequential;
         client.writes = load.writes;
-        client.background = load.background;
+        client.sync = load.sync;
         client.deadline_ns = load.deadline_ms * 1_000_000;
     }
     world

@@ -42,7 +42,7 @@ impl Queue {
             sector,
             sectors: SECTORS,
             writes: false,
-            background: false,
+            sync: true,
             deadline_ns: self.now_ns + deadline_us * 1000,
         };
         let group = self.groups[class as usize];

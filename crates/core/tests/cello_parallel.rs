@@ -484,7 +484,7 @@ fn bursts_are_served_side_by_side() {
                             sector: i * 8,
                             sectors: 8,
                             writes: false,
-                            background: false,
+                            sync: true,
                             deadline_ns: 0,
                         };
                         cello.add(group, request, now_ns).unwrap();
@@ -550,7 +550,7 @@ fn loads(rests: bool) -> (u64, u64) {
                 sector: i * 8,
                 sectors: 8,
                 writes: false,
-                background: false,
+                sync: true,
                 deadline_ns: 0,
             };
             cello.add(group, request, now_ns).unwrap();
@@ -613,5 +613,55 @@ fn few_have_their_share_beside_many() {
         let part = alone * 5.0 / unscheduled(Shape::PARALLEL, many, 8, false);
         println!("alone: {part:.3}");
         assert!(part > 0.95, "{many} after {few}: {part}");
+    }
+}
+
+/// Two who write four things at a time and wait for them, as for `fsync`, beside one who reads on: what each
+/// of them does in a second, and the writers' longest time between two. For a while after a write the
+/// processors are the writers', and the reader thinks for so long.
+fn reader_and_waiting_writers(think_ns: u64, busy_think_ns: u64) -> ([f64; 3], u64) {
+    let mut world = parallel(Shape::FLAT, [200, 100, 200]);
+    let reader = world.client(Class::Interactive, 100, 1, 8);
+    let writers = [0, 1].map(|_| {
+        let writer = world.client(Class::Throughput, 100, 4, 16);
+        world.clients[writer].writes = true;
+        world.clients[writer].think_ns = think_ns;
+        writer
+    });
+    world.begin();
+    let (mut written, mut wrote_ns, mut begun) = (0, 0, [0; 3]);
+    while world.now_ns < 22 * SECOND {
+        let busy = world.now_ns < wrote_ns + 1_000_000;
+        world.clients[reader].think_ns = if busy { busy_think_ns } else { 20_000 };
+        assert!(world.step());
+        let now: u64 = writers.iter().map(|w| world.responses[*w].requests).sum();
+        if now > written {
+            (written, wrote_ns) = (now, world.now_ns);
+        }
+        if world.now_ns < 2 * SECOND {
+            begun = [0, 1, 2].map(|i| world.responses[i].requests);
+            writers.map(|w| world.responses[w].gap_ns = 0);
+        }
+    }
+    let rates = [0, 1, 2].map(|i| (world.responses[i].requests - begun[i]) as f64 / 20.0);
+    let gap_ns = writers.map(|w| world.responses[w].gap_ns).into_iter().max();
+    (rates, gap_ns.unwrap())
+}
+
+/// Who waits for what it writes has a turn of the reader's to wait for, and that is a short one; and the
+/// reader has turns also where it waits for the processors rather than for the disk.
+#[test]
+fn turns_are_short_beside_who_waits() {
+    for (think_ns, busy_think_ns) in [
+        (1_000_000, 20_000),
+        (1_000_000, 200_000),
+        (2_000_000, 200_000),
+    ] {
+        let ([read, a, b], gap_ns) = reader_and_waiting_writers(think_ns, busy_think_ns);
+        println!(
+            "{busy_think_ns} ns: {read:.0}/s read, {a:.0} and {b:.0} written, longest {gap_ns} ns"
+        );
+        assert!(gap_ns < 8_000_000, "a writer waited for {gap_ns} ns");
+        assert!(read > 4500.0, "{read:.0}/s read");
     }
 }

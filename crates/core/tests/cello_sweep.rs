@@ -65,7 +65,7 @@ fn deadline(seed: u64, until_ns: u64, readers: usize) -> u64 {
             sector: dice.below(Shape::TURNING.sectors - u64::from(SECTORS)),
             sectors: SECTORS,
             writes: false,
-            background: false,
+            sync: true,
             deadline_ns: 0,
         };
         scheduler.add(request, now_ns);

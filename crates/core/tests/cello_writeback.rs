@@ -24,11 +24,11 @@ fn reader(world: &mut World, class: Class, think_ns: u64) -> usize {
 }
 
 /// One who writes in sequence, with many requests of 1 MiB there.
-fn writer(world: &mut World, background: bool) -> usize {
+fn writer(world: &mut World, sync: bool) -> usize {
     let i = world.client(Class::Throughput, 100, 32, 2048);
     world.clients[i].sequential = true;
     world.clients[i].writes = true;
-    world.clients[i].background = background;
+    world.clients[i].sync = sync;
     i
 }
 
@@ -49,15 +49,17 @@ fn times(world: &mut World, i: usize, seconds: u64) -> Vec<u64> {
 
 #[test]
 fn it_is_served_in_long_pieces() {
-    let [alike, gathered] = [false, true].map(|background| {
+    let [alike, gathered] = [true, false].map(|sync| {
         let mut world = arm();
         let read = reader(&mut world, Class::Interactive, 50_000);
-        let write = writer(&mut world, background);
+        let write = writer(&mut world, sync);
         let times = times(&mut world, read, 60);
         let share = world.shares()[Class::Throughput as usize];
         let (p98, worst) = (times[times.len() * 98 / 100], times[times.len() - 1]);
         let written = world.responses[write].requests;
-        println!("background {background}: share {share:.4}, {written} written, p98 {p98} ns, worst {worst} ns");
+        println!(
+            "sync {sync}: share {share:.4}, {written} written, p98 {p98} ns, worst {worst} ns"
+        );
         assert!((share - 0.2).abs() < 0.005, "share {share}");
         (written as f64, p98, worst)
     });
@@ -75,9 +77,9 @@ fn it_is_served_in_long_pieces() {
 
 #[test]
 fn alone_it_does_not_wait() {
-    let [alike, gathered] = [false, true].map(|background| {
+    let [alike, gathered] = [true, false].map(|sync| {
         let mut world = arm();
-        let write = writer(&mut world, background);
+        let write = writer(&mut world, sync);
         world.begin();
         world.run(10 * SECOND);
         assert_eq!(world.held_ns, 0, "the disk was idle");
@@ -95,7 +97,7 @@ fn alone_it_does_not_wait() {
 fn who_asks_now_and_then_comes_first() {
     let mut world = arm();
     let read = reader(&mut world, Class::Interactive, 100 * MS);
-    writer(&mut world, true);
+    writer(&mut world, false);
     let times = times(&mut world, read, 60);
     let mean_ns = times.iter().sum::<u64>() / times.len() as u64;
     println!("mean {mean_ns} ns, worst {} ns", times[times.len() - 1]);
@@ -107,7 +109,7 @@ fn who_asks_now_and_then_comes_first() {
 fn nobody_who_waits_waits_for_what_is_gathered() {
     let mut world = arm();
     reader(&mut world, Class::Interactive, 50_000);
-    writer(&mut world, true);
+    writer(&mut world, false);
     let film = reader(&mut world, Class::Realtime, 40 * MS);
     world.clients[film].deadline_ns = 300 * MS;
     let peer = reader(&mut world, Class::Throughput, 20 * MS);

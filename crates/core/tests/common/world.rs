@@ -29,8 +29,8 @@ pub struct Client {
     /// One after the other rather than anywhere.
     pub sequential: bool,
     pub writes: bool,
-    /// Nobody waits for its requests.
-    pub background: bool,
+    /// Somebody waits for its requests.
+    pub sync: bool,
     /// From the request to its deadline.
     pub deadline_ns: u64,
     /// From when one is served to the next.
@@ -122,7 +122,7 @@ impl World {
             sectors,
             sequential: false,
             writes: false,
-            background: false,
+            sync: true,
             deadline_ns: SECOND,
             think_ns: 0,
             late: (0, 0),
@@ -162,7 +162,7 @@ impl World {
             sector,
             sectors: client.sectors,
             writes: client.writes,
-            background: client.background,
+            sync: client.sync,
             deadline_ns: self.now_ns + client.deadline_ns,
         }
     }
