@@ -6,12 +6,16 @@
 # timeout: 1500
 # minutes: 14
 # only: long
+# Arguments: how long to read in seconds (6), models ("turning parallel"), writers ("buffered fsync")
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 # shellcheck source-path=SCRIPTDIR source=lib/testdisk.sh
 . /usr/lib/qlinux/tests/guest/lib/testdisk.sh
 
+seconds=${1:-6}
+models=${2:-turning parallel}
+kinds=${3:-buffered fsync}
 modprobe cello
 echo '+io +memory' >$CG/cgroup.subtree_control
 mkdir -p $CG/a $CG/b
@@ -33,7 +37,7 @@ written() { # sectors
 }
 
 declare -A mean kib
-# beside WRITER SCHEDULER: mean response in us and KiB written in 6 s
+# beside WRITER SCHEDULER: mean response in us and KiB written
 beside() {
 	local before found
 	scheduler "$2"
@@ -49,21 +53,21 @@ beside() {
 	before=$(written)
 	# Without --invalidate=0 it begins by writing all that is dirty.
 	found=$(inside a fio --name=reader --invalidate=0 --filename=/dev/testdisk0 --offset=300m --size=1200m --readonly --rw=randread --bs=4k --direct=1 --ioengine=psync \
-		--time_based --runtime=6 --output-format=json | python3 -c 'import json, sys
+		--time_based --runtime="$seconds" --output-format=json | python3 -c 'import json, sys
 read = json.load(sys.stdin)["jobs"][0]["read"]
 times = read["clat_ns"]
-print(int(times["mean"] / 1000), int(times["percentile"]["99.000000"] / 1000), read["total_ios"])')
+print(int(times["mean"] / 1000), int(times["percentile"]["99.000000"] / 1000), int(times["max"] / 1000), read["total_ios"])')
 	kib[$2]=$((($(written) - before) / 2))
 	mean[$2]=${found%% *}
 	pkill fio
 	wait
 	umount /mnt
-	echo "$model, $1, $2: mean us, p99 us, reads: $found; ${kib[$2]} KiB written"
+	echo "$model, $1, $2: mean, p99, longest in us, reads: $found; ${kib[$2]} KiB written"
 }
 
-for model in turning parallel; do
+for model in $models; do
 	modprobe testdisk "model=$model"
-	for kind in buffered fsync; do
+	for kind in $kinds; do
 		for name in mq-deadline bfq cello; do beside $kind $name; done
 		# The writer's class has half of the disk, which is more than BFQ leaves it.
 		check "$model-$kind-written" test "${kib[cello]}" -ge "${kib[bfq]}"
