@@ -324,29 +324,45 @@ CORE_FN bool cello_may_have(const struct cello *c)
 	       (f->lanes > 1 && f->number < f->lanes * CELLO_FLIGHT_DEEP);
 }
 
-/* May one of a class that was there lately, and has something left of its share, come before those
- * of this one? */
-CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
+/* May one of this class come before those of the other, as it was there lately, and has something
+ * left of its share? */
+CORE_FN bool cello_may_come(const struct cello *c, u32 class_id, u32 other, u64 now_ns)
 {
-	u32 i;
+	const struct cello_class *k = &c->class[class_id];
 
-	for (i = 0; i < CELLO_CLASSES; i++) {
-		const struct cello_class *k = &c->class[i];
-
-		if (i != class_id && now_ns < k->came_ns + CELLO_LATELY_NS && cello_ready(c, k))
-			return true;
-	}
-	return false;
+	return class_id != other && now_ns < k->came_ns + CELLO_LATELY_NS && cello_ready(c, k);
 }
 
-/* An arm that serves a request has that which continues it, too, so that it need not idle between;
- * where nobody may come before it. Is it there? */
+CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
+{
+	return cello_may_come(c, CELLO_INTERACTIVE, class_id, now_ns) ||
+	       cello_may_come(c, CELLO_THROUGHPUT, class_id, now_ns) ||
+	       cello_may_come(c, CELLO_REALTIME, class_id, now_ns);
+}
+
+/*
+ * An arm that serves a request has that which continues it, or begins a little behind it. Else that
+ * place has passed before the disk, which is done, could be told, and comes again after a whole
+ * turn. Is such a one there, and may nobody come before it? Of those that are soon over it has a
+ * few, lest it be done with them before the next is chosen; and one is worth what an interactive
+ * request might wait for it. No real-time one waits.
+ */
 CORE_FN bool cello_continues(const struct cello *c, u64 now_ns)
 {
 	const struct cello_request *r = cello_at(c->scheduled.next);
+	u32 class_id, most = 1;
+	bool soon;
 
-	return !cello_empty(&c->scheduled) && r->sector == c->head &&
-	       !cello_disputed(c, r->group->class_id, now_ns);
+	if (cello_empty(&c->scheduled) || r->sector < c->head ||
+	    r->sector - c->head > CELLO_NEXT_SECTORS)
+		return false;
+	class_id = r->group->class_id;
+	soon = cello_end(r) - c->head <= CELLO_NEXT_SECTORS;
+	if (!cello_disputed(c, class_id, now_ns))
+		most = soon ? CELLO_NEXT_MOST : 1;
+	else if (!soon || cello_may_come(c, CELLO_REALTIME, class_id, now_ns))
+		most = 0;
+	return c->flight.number <= most;
 }
 
 /* May it be, or come there? Not where the arm may stay for the one that it serves: who was
@@ -355,7 +371,7 @@ CORE_FN bool cello_may_continue(const struct cello *c)
 {
 	const struct cello_group *g = c->serves;
 
-	if (!c->flight.arm || c->flight.number != 1 || c->keeps || !g)
+	if (!c->flight.arm || !c->flight.number || c->keeps || !g)
 		return false;
 	return g->present > 1 || !cello_returns(g, g->think_ns);
 }
@@ -491,6 +507,7 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 		return 0;
 	c->kept = false;
 	r->from = c->head;
+	r->ahead = !may && r->sector != c->head;
 	if (r->sector != c->head)
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);
@@ -542,6 +559,9 @@ CORE_FN bool cello_tells(const struct cello *c, const struct cello_request *r)
 {
 	const u32 golden = 0x9e3779b9; /* 2^32 by the golden ratio: multiples are spread evenly */
 
+	/* Where a promise depends on it, no request is given in advance. */
+	if (r->ahead)
+		return false;
 	return c->flight.arm || !c->sole || r->group->class_id == CELLO_REALTIME ||
 	       c->time.seen < CELLO_TOLD || (u32)r->group->served * golden < 1U << 30;
 }

@@ -29,6 +29,10 @@ enum {
 	CELLO_SCHEDULED_CLASS = 96,
 	/* Of one but real-time where there is no arm, for which their order would matter. */
 	CELLO_SCHEDULED_FLAT = 1,
+	/* What an arm passes in a tenth of a turn, more or less. */
+	CELLO_NEXT_SECTORS = 256,
+	/* So many requests that are over before that has passed are given to it in advance. */
+	CELLO_NEXT_MOST = 3,
 	/* Requests that the disk may always have: one that is served, one that is next; else it
 	 * idles between. */
 	CELLO_FLIGHT_LEAST = 2,
@@ -107,6 +111,7 @@ struct cello_request {
 	u64 spread;      /* of that (disktime.h) */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
+	bool ahead;      /* the disk has it as it begins just behind the one before (cello.h) */
 	bool open;       /* interactive: it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool changed;    /* as the scheduled queue, from it on */

@@ -10,13 +10,23 @@
  *   and which of them is served is the scheduler's choice.
  *
  * Groups are counted by slot: two that share one count as one.
+ *
+ * An arm's are not filled with what nobody waits for, as writeback, for before long somebody does
+ * wait: a journal that commits for an fsync waits for all that was written of files which it names,
+ * whoever wrote them. They come by the order of their places in a file, so a few are sorted as well
+ * as many.
  */
 #ifndef QLINUX_CORE_CELLO_ROOM_H
 #define QLINUX_CORE_CELLO_ROOM_H
 
 #include "../port.h"
 
-enum { CELLO_ROOM_SLOTS = 256 };
+enum {
+	CELLO_ROOM_SLOTS = 256,
+	/* Tags that are divided among requests nobody waits for, with an arm: three quarters are
+	 * more than what a class gathers (CELLO_GATHER_NS) is used up by. */
+	CELLO_ROOM_BEHIND = 32,
+};
 
 struct cello_room {
 	u32 held[CELLO_ROOM_SLOTS];
@@ -43,6 +53,12 @@ CORE_FN void cello_room_give(struct cello_room *room, u32 slot)
 CORE_FN u32 cello_room_most(u32 tags)
 {
 	return tags > 1 ? tags - (tags + 3) / 4 : 1;
+}
+
+/* Of so many tags those, with an arm, that requests are divided for which nobody waits. */
+CORE_FN u32 cello_room_behind(u32 tags)
+{
+	return tags < CELLO_ROOM_BEHIND ? tags : CELLO_ROOM_BEHIND;
 }
 
 /* While so few requests are there in all, each may choose from all tags. */

@@ -133,6 +133,12 @@ static inline bool is_left(const struct disk *d)
 	return atomic_read_acquire(&d->leaving) > 0;
 }
 
+/* Somebody waits for such a request; memory is short while it is swapped out. */
+static inline bool waited_for(blk_opf_t opf)
+{
+	return op_is_sync(opf) || (opf & REQ_SWAP);
+}
+
 static inline bool room_ample(const struct disk *d)
 {
 	return cello_room_ample(waiting(d) + READ_ONCE(d->cello.flight.number), d->q->nr_requests);

@@ -141,12 +141,10 @@ static int disk_request_merge(struct request_queue *q, struct request **to, stru
 	return ELEVATOR_FRONT_MERGE;
 }
 
-/* Somebody waits for it, or for what was merged into it last; memory is short while it is swapped
- * out. */
+/* Somebody waits for it, or for what was merged into it last. */
 static bool is_sync(const struct request *rq)
 {
-	return op_is_sync(rq->cmd_flags | rq->bio->bi_opf | rq->biotail->bi_opf) ||
-	       (rq->cmd_flags & REQ_SWAP);
+	return waited_for(rq->cmd_flags | rq->bio->bi_opf | rq->biotail->bi_opf);
 }
 
 static void grown(struct disk *d, struct request *rq)

@@ -42,41 +42,43 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct disk *d = disk_of(data->q);
 	struct noted *n = note_of(d);
-	u32 tags = data->q->nr_requests, most;
+	u32 all = data->q->nr_requests, tags = all, most;
 
 	if (room_ample(d))
 		return;
-	if (READ_ONCE(n->task) != current)
-		return;
-	most = cello_room_for(&d->room, READ_ONCE(n->slot), tags);
-	if (most < tags)
-		data->shallow_depth = depth_of(data->hctx, most, tags);
+	if (d->cello.flight.arm && !waited_for(opf))
+		tags = cello_room_behind(all);
+	most = tags;
+	if (READ_ONCE(n->task) == current)
+		most = cello_room_for(&d->room, READ_ONCE(n->slot), tags);
+	if (most < all)
+		data->shallow_depth = depth_of(data->hctx, most, all);
 }
 
 /* Tags are waited for by groups of waiters, whose size depends on the fewest there are for any. */
-static void depth_updated(struct request_queue *q)
+static void depth_updated(struct request_queue *q, bool arm)
 {
+	u32 tags = q->nr_requests, least = cello_room_most(arm ? cello_room_behind(tags) : tags);
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 
 	queue_for_each_hw_ctx(q, hctx, i) if (hctx->sched_tags) sbitmap_queue_min_shallow_depth(
-		&hctx->sched_tags->bitmap_tags,
-		depth_of(hctx, cello_room_most(q->nr_requests), q->nr_requests));
+		&hctx->sched_tags->bitmap_tags, depth_of(hctx, least, tags));
 }
 
 #ifdef DEPTH_UPDATED_HAS_QUEUE
 void disk_depth_updated(struct request_queue *q)
 {
-	depth_updated(q);
+	depth_updated(q, disk_of(q)->cello.flight.arm);
 }
 #else
 void disk_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
-	depth_updated(hctx->queue);
+	depth_updated(hctx->queue, disk_of(hctx->queue)->cello.flight.arm);
 }
 #endif
 
 void room_begin(struct disk *d)
 {
-	depth_updated(d->q);
+	depth_updated(d->q, d->cello.flight.arm);
 }

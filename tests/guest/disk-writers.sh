@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-writers
-# description: an interactive program that reads at random beside programs that write a file system: what it waits for and what is written, as the disk is after `up disk`
+# description: an interactive program that reads at random beside programs that write a file system: what it waits for and what is written, as the disk is after `up disk`; and one that writes here and there, alone
 # cpus: 2
 # timeout: 1500
 # minutes: 14
@@ -15,7 +15,7 @@ set -u
 
 seconds=${1:-6}
 models=${2:-turning parallel}
-kinds=${3:-buffered fsync}
+kinds=${3-buffered fsync}
 modprobe cello
 echo '+io +memory' >$CG/cgroup.subtree_control
 mkdir -p $CG/a $CG/b
@@ -65,6 +65,21 @@ print(int(times["mean"] / 1000), int(times["percentile"]["99.000000"] / 1000), i
 	echo "$model, $1, $2: mean, p99, longest in us, reads: $found; ${kib[$2]} KiB written"
 }
 
+declare -A took
+# scattered SCHEDULER: ms until 800 MiB are on the disk that one program writes through the page cache, 8 KB at a time, in an order of chance
+scattered() {
+	local began
+	scheduler "$1"
+	mkfs.ext4 -qF -E lazy_itable_init=0,lazy_journal_init=0 /dev/testdisk0 2g
+	mount /dev/testdisk0 /mnt
+	dd if=/dev/zero of=/mnt/file bs=1M count=400 conv=fsync status=none
+	began=$(date +%s%N)
+	inside b fio --name=writer --filename=/mnt/file --rw=randwrite --bs=8k --size=400m --loops=2 --ioengine=psync --end_fsync=1 --output-format=terse >/dev/null
+	took[$1]=$((($(date +%s%N) - began) / 1000000))
+	umount /mnt
+	echo "$model, here and there, $1: ${took[$1]} ms"
+}
+
 for model in $models; do
 	modprobe testdisk "model=$model"
 	for kind in $kinds; do
@@ -73,6 +88,8 @@ for model in $models; do
 		check "$model-$kind-written" test "${kib[cello]}" -ge "${kib[bfq]}"
 		[[ $model != turning ]] || check "$model-$kind-sooner" test "${mean[cello]}" -lt "${mean[mq-deadline]}"
 	done
+	for name in mq-deadline bfq cello; do scattered $name; done
+	check "$model-scattered" test $((took[cello] * 10)) -le $((took[mq-deadline] * 11))
 	scheduler none
 	pull
 	modprobe -r testdisk

@@ -261,6 +261,11 @@ u32 qcore_room_for(const struct cello_room *room, u32 slot, u32 tags)
 	return cello_room_for(room, slot, tags);
 }
 
+u32 qcore_room_behind(u32 tags)
+{
+	return cello_room_behind(tags);
+}
+
 bool qcore_room_ample(u32 requests, u32 tags)
 {
 	return cello_room_ample(requests, tags);

@@ -3,7 +3,7 @@
 //! and what was promised.
 
 use proptest::prelude::*;
-use qlinux_core::cello::{asked, Cello, Class, Request, ROUNDS_NS};
+use qlinux_core::cello::{asked, Cello, Class, GroupId, Request, RequestId, ROUNDS_NS};
 use qlinux_core::disk::Shape;
 use qlinux_properties::cases;
 use std::collections::{BTreeMap, BTreeSet};
@@ -403,46 +403,131 @@ fn streams_are_in_time() {
     }
 }
 
+/// An arm, and requests of a throughput-intensive class that it is to serve.
+struct Arm {
+    cello: Cello,
+    throughput: GroupId,
+    now_ns: u64,
+    there: Vec<RequestId>,
+    waiting: usize,
+}
+
+impl Arm {
+    fn new() -> Arm {
+        let mut cello = Cello::new(Shape::TURNING.sectors, true);
+        let throughput = cello.group(Class::Throughput, 100).unwrap();
+        Arm {
+            cello,
+            throughput,
+            now_ns: 10 * SECOND,
+            there: Vec::new(),
+            waiting: 0,
+        }
+    }
+
+    fn add(&mut self, group: GroupId, sector: u64, sectors: u32) {
+        let request = Request {
+            sector,
+            sectors,
+            writes: true,
+            sync: true,
+            deadline_ns: self.now_ns + SECOND * 3 / 10,
+        };
+        self.cello.add(group, request, self.now_ns).unwrap();
+        self.waiting += 1;
+    }
+
+    /// How many the disk has when it may have no more, before each of so many is served, and
+    /// another class comes so long after.
+    fn numbers<const N: usize>(&mut self, waits_ns: [u64; N]) -> [usize; N] {
+        waits_ns.map(|wait_ns| {
+            let (cello, now_ns) = (&mut self.cello, self.now_ns);
+            self.there.extend(std::iter::from_fn(|| cello.next(now_ns)));
+            let number = self.there.len();
+            self.now_ns += wait_ns + SECOND / 100;
+            self.cello.done(self.there.remove(0), self.now_ns);
+            number
+        })
+    }
+}
+
 /// An arm has beside the request that it serves the one that continues it, and no other; and none
 /// where somebody may come before it.
 #[test]
 fn an_arm_goes_on_without_a_pause() {
-    let mut cello = Cello::new(Shape::TURNING.sectors, true);
-    let interactive = cello.group(Class::Interactive, 100).unwrap();
-    let throughput = cello.group(Class::Throughput, 100).unwrap();
-    let at = |sector| Request {
-        sector,
-        sectors: 8,
-        writes: true,
-        sync: true,
-        deadline_ns: 0,
-    };
-    let mut now_ns = 10 * SECOND;
-    for sector in [0, 8, 16, 1000] {
-        cello.add(throughput, at(sector), now_ns).unwrap();
+    let mut arm = Arm::new();
+    for sector in [0, 1024, 2048, 10000] {
+        arm.add(arm.throughput, sector, 1024);
     }
-    let mut there = Vec::new();
-    let mut numbers = Vec::new();
-    for _ in 0..4 {
-        there.extend(std::iter::from_fn(|| cello.next(now_ns)));
-        numbers.push(there.len());
-        now_ns += SECOND / 100;
-        cello.done(there.remove(0), now_ns);
-    }
-    assert_eq!(numbers, [2, 2, 1, 1]);
+    assert_eq!(arm.numbers([0; 4]), [2, 2, 1, 1]);
     // An interactive program was there, which has used little of its share.
-    cello.add(interactive, at(5000), now_ns).unwrap();
-    for sector in [5008, 5016, 5024] {
-        cello.add(throughput, at(sector), now_ns).unwrap();
+    let interactive = arm.cello.group(Class::Interactive, 100).unwrap();
+    arm.add(interactive, 50000, 1024);
+    for sector in [51024, 52048, 53072] {
+        arm.add(arm.throughput, sector, 1024);
     }
-    numbers.clear();
-    for wait_ns in [0, 2 * SECOND, 0, 0] {
-        there.extend(std::iter::from_fn(|| cello.next(now_ns)));
-        numbers.push(there.len());
-        now_ns += wait_ns + SECOND / 100;
-        cello.done(there.remove(0), now_ns);
+    assert_eq!(arm.numbers([0, 2 * SECOND, 0, 0]), [1, 1, 2, 1]);
+}
+
+/// Of what begins just behind it, and is soon over, an arm has a few: else each would be told when
+/// its place has passed, and wait for a turn. One where an interactive program may come, and none
+/// where a real-time one may; nothing that lies before the arm, or far behind.
+#[test]
+fn an_arm_is_told_in_time() {
+    let mut arm = Arm::new();
+    for sector in [1000, 1024, 1040, 1064, 1200, 2000, 1900] {
+        arm.add(arm.throughput, sector, 8);
     }
-    assert_eq!(numbers, [1, 1, 2, 1]);
+    assert_eq!(arm.numbers([0; 7]), [4, 4, 3, 2, 1, 2, 1]);
+    for (class, expected) in [
+        (Class::Interactive, [2, 2, 1, 1]),
+        (Class::Realtime, [1, 1, 1, 1]),
+    ] {
+        let mut arm = Arm::new();
+        let other = arm.cello.group(class, 100).unwrap();
+        arm.add(other, 900, 8);
+        arm.numbers([0]);
+        for sector in [1000, 1016, 1032] {
+            arm.add(arm.throughput, sector, 8);
+        }
+        arm.add(arm.throughput, 9000, 8);
+        assert_eq!(arm.numbers([0; 4]), expected, "{class:?}");
+    }
+}
+
+/// What was given in advance took no turn of the disk, and is no hint of what others take, before
+/// which a real-time program may come: none of its promises is broken.
+#[test]
+fn no_promise_counts_on_what_is_told_in_time() {
+    const TURN_NS: u64 = SECOND / 120;
+    let mut arm = Arm::new();
+    let realtime = arm.cello.group(Class::Realtime, 100).unwrap();
+    let mut sector = 0;
+    let mut promised = 0;
+    for step in 0..4000 {
+        while arm.waiting < 90 {
+            arm.add(arm.throughput, sector, 8);
+            sector += 40;
+        }
+        // A program that comes again when nobody has reckoned with it for two seconds.
+        if step % 1000 > 800 && step % 20 == 0 {
+            arm.add(realtime, 1 << 30, 8);
+        }
+        let (cello, now_ns) = (&mut arm.cello, arm.now_ns);
+        let alone = arm.there.is_empty();
+        arm.there.extend(std::iter::from_fn(|| cello.next(now_ns)));
+        if arm.there.is_empty() {
+            arm.now_ns += SECOND / 1000;
+            continue;
+        }
+        let served = arm.there.remove(0);
+        promised += u64::from(cello.said(served).promised);
+        arm.now_ns += if alone { TURN_NS } else { SECOND / 4000 };
+        arm.cello.done(served, arm.now_ns);
+        arm.waiting -= 1;
+    }
+    assert!(promised > 20, "{promised}");
+    assert_eq!(arm.cello.class(Class::Realtime).broken, 0);
 }
 
 /// In which order a real-time request that cannot wait, one that can until its deadline, one that

@@ -2,7 +2,7 @@
 //! Tags of a disk's scheduler (core/disk/cello_room.h): who holds many leaves some to others.
 
 use proptest::prelude::*;
-use qlinux_core::room::{ample, slot, Room, SLOTS};
+use qlinux_core::room::{ample, behind, slot, Room, SLOTS};
 use qlinux_properties::cases;
 use std::collections::BTreeMap;
 
@@ -39,6 +39,15 @@ impl Tags {
         if tags > 1 {
             assert_eq!(may < tags, much, "{group} holds {held} of {tags}");
         }
+        self.take(group, may)
+    }
+
+    /// Likewise, of one that has but so many tags to choose from.
+    fn ask_for(&mut self, group: u32, tags: u32) -> bool {
+        self.take(group, self.room.choice(group, tags) as usize)
+    }
+
+    fn take(&mut self, group: u32, may: usize) -> bool {
         let Some(free) = self.taken[..may].iter().position(Option::is_none) else {
             return false;
         };
@@ -67,6 +76,20 @@ fn the_example_of_the_head() {
     // Two that want all: what is left is the second's, up to its half.
     while tags.ask(2) {}
     assert_eq!(tags.held(2), 32);
+}
+
+/// With an arm one that writes back has few tags, however many there are, and leaves some of those
+/// few to others that do; who waits for what he asks for may have all.
+#[test]
+fn what_nobody_waits_for_fills_little() {
+    let mut tags = Tags::new(256);
+    let few = behind(256);
+    while tags.ask_for(1, few) {}
+    assert_eq!((few, tags.held(1)), (32, 24));
+    assert!(tags.ask_for(2, few));
+    while tags.ask(3) {}
+    assert!(tags.held(3) > 128);
+    assert_eq!([1, 2, 31, 64].map(behind), [1, 2, 31, 32]);
 }
 
 #[test]
