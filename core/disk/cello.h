@@ -44,7 +44,8 @@
  *   throughput-intensive   behind those, in SCAN order, turning at the last request (LOOK), as
  *                          soon as no real-time request is late for it
  *
- * What continues where another request ends goes right behind that one.
+ * What continues where another request ends, or begins a little behind one of its class, goes right
+ * behind that one.
  *
  * A disk without an arm serves many requests side by side, in whatever order (flight.h). Then only
  * real-time ones are scheduled ahead; of each other class one at a time, so that who comes next is
@@ -144,7 +145,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->await_ns = 0;
 	c->scant_ns = 0;
 	c->dry = c->keeps = c->stays = c->serves = c->sole = 0;
-	c->kept = false;
+	c->kept = c->soon = false;
 	c->flight_max_ns = c->turn_ns = c->rest_ns = 0;
 	c->unclassified = CELLO_THROUGHPUT;
 	flight_init(&c->flight, turning);
@@ -343,8 +344,8 @@ CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
 /*
  * An arm that serves a request has that which continues it, or begins a little behind it. Else that
  * place has passed before the disk, which is done, could be told, and comes again after a whole
- * turn. Is such a one there, and may nobody come before it? Of those that are soon over it has a
- * few, lest it be done with them before the next is chosen; and one is worth what an interactive
+ * turn. Is such a one there, and may nobody come before it? Behind those that are soon over it has
+ * a few, lest it be done with them before the next is chosen; and one is worth what an interactive
  * request might wait for it. No real-time one waits.
  */
 CORE_FN bool cello_continues(const struct cello *c, u64 now_ns)
@@ -353,13 +354,12 @@ CORE_FN bool cello_continues(const struct cello *c, u64 now_ns)
 	u32 class_id, most = 1;
 	bool soon;
 
-	if (cello_empty(&c->scheduled) || r->sector < c->head ||
-	    r->sector - c->head > CELLO_NEXT_SECTORS)
+	if (cello_empty(&c->scheduled) || !cello_just_before(c->head, r->sector))
 		return false;
 	class_id = r->group->class_id;
 	soon = cello_end(r) - c->head <= CELLO_NEXT_SECTORS;
 	if (!cello_disputed(c, class_id, now_ns))
-		most = soon ? CELLO_NEXT_MOST : 1;
+		most = soon || c->soon ? CELLO_NEXT_MOST : 1;
 	else if (!soon || cello_may_come(c, CELLO_REALTIME, class_id, now_ns))
 		most = 0;
 	return c->flight.number <= most;
@@ -508,7 +508,8 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	c->kept = false;
 	r->from = c->head;
 	r->ahead = !may && r->sector != c->head;
-	if (r->sector != c->head)
+	c->soon = r->sectors <= CELLO_NEXT_SECTORS;
+	if (!cello_just_before(c->head, r->sector))
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);
 	if (r->scheduled)

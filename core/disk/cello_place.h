@@ -55,12 +55,47 @@ CORE_FN bool cello_fits(struct cello *c, struct cello_link *at, const struct cel
 	       cello_at(at)->slack_ns == ~0ULL || cello_growth(c, at, r) <= cello_at(at)->slack_ns;
 }
 
-/* From this place on: right behind the request that it continues, or none. */
+/* The arm is there just before the request's place comes. */
+CORE_FN bool cello_just_before(u64 from, u64 sector)
+{
+	return from <= sector && sector - from <= CELLO_NEXT_SECTORS;
+}
+
+/* The group whose request is served before this place. */
+CORE_FN const struct cello_group *cello_group_before(const struct cello *c,
+						     const struct cello_link *at)
+{
+	return at->prev == &c->scheduled ? c->serves : cello_at(at->prev)->group;
+}
+
+/* Is this place behind one of the same class that ends just before the request, and is it the last
+ * of those in a row? */
+CORE_FN bool cello_follows(const struct cello *c, const struct cello_request *r,
+			   struct cello_link *at)
+{
+	const struct cello_group *before = cello_group_before(c, at);
+	u64 from = cello_from(c, at), next;
+
+	if (!before || before->class_id != r->group->class_id ||
+	    !cello_just_before(from, r->sector))
+		return false;
+	if (at == &c->scheduled)
+		return true;
+	next = cello_at(at)->sector;
+	return next > r->sector || !cello_just_before(from, next);
+}
+
+/*
+ * From this place on: right behind the request that it continues, or that is near, or none. So what
+ * is near is served upwards, whichever way the arm moves otherwise: downwards each would take a
+ * turn of the disk.
+ */
 CORE_FN struct cello_link *cello_neighbour(struct cello *c, const struct cello_request *r,
 					   struct cello_link *l)
 {
 	for (;; l = l->next) {
-		if (cello_from(c, l) == r->sector && cello_fits(c, l, r))
+		if ((cello_from(c, l) == r->sector || cello_follows(c, r, l)) &&
+		    cello_fits(c, l, r))
 			return l;
 		if (l == &c->scheduled)
 			return 0;
@@ -111,8 +146,11 @@ CORE_FN struct cello_link *cello_scan(struct cello *c, const struct cello_reques
 		u64 from = cello_from(c, l), to = cello_at(l)->sector;
 		bool further = cello_ahead(up, from, r->sector), turns = !cello_ahead(up, from, to);
 
-		up ^= turns;
 		begun |= l == begin;
+		/* It is on its way down, and serves what is near upwards. */
+		if (turns && cello_just_before(from, to))
+			continue;
+		up ^= turns;
 		if (!begun || (further == turns ? !further : !cello_ahead(up, r->sector, to)))
 			continue;
 		if (cello_fits(c, l, r))

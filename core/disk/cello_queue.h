@@ -213,6 +213,7 @@ struct cello {
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	struct cello_group *serves; /* whose request went to the disk last, while it is there */
+	bool soon;                  /* that one is soon over (cello.h) */
 	bool kept;                  /* though others waited */
 	u64 turn_ns;                /* it is the interactive class's turn, since; 0: nobody's */
 	u64 rest_ns;                /* no short one begins before */

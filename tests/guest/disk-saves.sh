@@ -72,6 +72,7 @@ for model in ${2:-turning}; do
 		for name in mq-deadline bfq cello; do saving $name $readers; done
 		check "$model-$readers-sooner" test "${mean[cello]}" -lt "${mean[mq-deadline]}"
 	done
+	check "$model-under-cello" grep -q '\[cello\]' $QUEUE/scheduler
 	scheduler none
 	pull
 	modprobe -r testdisk

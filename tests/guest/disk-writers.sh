@@ -90,6 +90,7 @@ for model in $models; do
 	done
 	for name in mq-deadline bfq cello; do scattered $name; done
 	check "$model-scattered" test $((took[cello] * 10)) -le $((took[mq-deadline] * 11))
+	check "$model-under-cello" grep -q '\[cello\]' $QUEUE/scheduler
 	scheduler none
 	pull
 	modprobe -r testdisk

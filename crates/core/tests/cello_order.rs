@@ -129,6 +129,17 @@ fn sequences_stay_together() {
     assert_eq!(queue.serve(9), [508, 400, 1500]);
 }
 
+/// What is near is served upwards by an arm on its way down, too: downwards each request would wait
+/// for a turn of the disk.
+#[test]
+fn near_ones_are_served_upwards() {
+    let mut queue = Queue::new();
+    queue.bulk(&[9000]);
+    assert_eq!(queue.serve(1), [9000]);
+    queue.bulk(&[5000, 5040, 5020, 1000, 5200, 5500]);
+    assert_eq!(queue.serve(9), [5500, 5000, 5020, 5040, 5200, 1000]);
+}
+
 /// With several at the disk, what is promised follows what the disk did: it is done later than
 /// was estimated if the first of them took longer, and earlier if it did not.
 #[test]

@@ -640,7 +640,9 @@ fn reader_and_waiting_writers(think_ns: u64, busy_think_ns: u64) -> ([f64; 3], u
         }
         if world.now_ns < 2 * SECOND {
             begun = [0, 1, 2].map(|i| world.responses[i].requests);
-            writers.map(|w| world.responses[w].gap_ns = 0);
+            for writer in writers {
+                world.responses[writer].gap_ns = 0;
+            }
         }
     }
     let rates = [0, 1, 2].map(|i| (world.responses[i].requests - begun[i]) as f64 / 20.0);
