@@ -23,8 +23,8 @@
 
 enum {
 	CELLO_ROOM_SLOTS = 256,
-	/* Tags that are divided among requests nobody waits for, with an arm: three quarters are
-	 * more than what a class gathers (CELLO_GATHER_NS) is used up by. */
+	/* Tags that are divided among requests nobody waits for, with an arm: three quarters of
+	 * them take longer than what a class gathers (CELLO_GATHER_NS). */
 	CELLO_ROOM_BEHIND = 32,
 };
 
@@ -55,7 +55,7 @@ CORE_FN u32 cello_room_most(u32 tags)
 	return tags > 1 ? tags - (tags + 3) / 4 : 1;
 }
 
-/* Of so many tags those, with an arm, that requests are divided for which nobody waits. */
+/* Of so many tags those that are divided among requests nobody waits for, with an arm. */
 CORE_FN u32 cello_room_behind(u32 tags)
 {
 	return tags < CELLO_ROOM_BEHIND ? tags : CELLO_ROOM_BEHIND;

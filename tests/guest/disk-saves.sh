@@ -54,7 +54,10 @@ saving() {
 	inside b fio --name=writer --directory=/mnt --rw=write --bs=256k --size=400m --time_based --runtime=1000 --ioengine=psync --output-format=terse >/dev/null 2>&1 &
 	[[ $2 == 0 ]] || inside c fio --name=reader --filename=/dev/testdisk0 --invalidate=0 --offset=300m --size=1200m --readonly --rw=randread --bs=4k --direct=1 --ioengine=psync \
 		--time_based --runtime=1000 --output-format=terse >/dev/null 2>&1 &
-	sleep 3
+	sleep 2.5
+	# What is written back has but some of the tags.
+	[[ $1 != cello ]] || check "$model-$2-waiting" test "$(cat $QUEUE/iosched/throughput_waiting)" -le 32
+	sleep 0.5
 	found=$(inside a python3 /tmp/saves.py "$seconds")
 	pkill fio
 	wait
