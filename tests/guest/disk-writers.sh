@@ -20,11 +20,6 @@ modprobe cello
 echo '+io +memory' >$CG/cgroup.subtree_control
 mkdir -p $CG/a $CG/b
 
-inside() { # inside CGROUP COMMAND...
-	# shellcheck disable=SC2016 # expanded inside
-	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CG/$1" "${@:2}"
-}
-
 # writer KIND: until it is killed
 writer() {
 	local options=(--rw=write --bs=256k --size=400m)
@@ -90,9 +85,6 @@ for model in $models; do
 	done
 	for name in mq-deadline bfq cello; do scattered $name; done
 	check "$model-scattered" test $((took[cello] * 10)) -le $((took[mq-deadline] * 11))
-	check "$model-under-cello" grep -q '\[cello\]' $QUEUE/scheduler
-	scheduler none
-	pull
-	modprobe -r testdisk
+	away "$model"
 done
 finish

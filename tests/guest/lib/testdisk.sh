@@ -48,6 +48,19 @@ pull() {
 	while [[ -e $FILES || -e /sys/block/testdisk0 ]]; do sleep 0.02; done
 }
 
+inside() { # inside CGROUP COMMAND...
+	# shellcheck disable=SC2016 # expanded inside
+	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CG/$1" "${@:2}"
+}
+
+# away MODEL: Cello was on the disk until now, which goes
+away() {
+	check "$1-under-cello" grep -q '\[cello\]' $QUEUE/scheduler
+	scheduler none
+	pull
+	modprobe -r testdisk
+}
+
 # Who comes when the disk is gone makes no file of its name: the next disk would not be seen behind it.
 load() { # load FIO-OPTION...
 	fio --name=load --filename=/dev/testdisk0 --allow_file_create=0 --direct=1 --ioengine=libaio --iodepth=16 --randseed=7 --output-format=terse "$@" >/dev/null
