@@ -341,6 +341,12 @@ CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
 	       cello_may_come(c, CELLO_REALTIME, class_id, now_ns);
 }
 
+/* From where the arm is going is it there, and done, before long? */
+CORE_FN bool cello_soon(const struct cello *c, const struct cello_request *r)
+{
+	return cello_end(r) - c->head <= CELLO_NEXT_SECTORS;
+}
+
 /*
  * An arm that serves a request has that which continues it, or begins a little behind it. Else that
  * place has passed before the disk, which is done, could be told, and comes again after a whole
@@ -351,17 +357,17 @@ CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
 CORE_FN bool cello_continues(const struct cello *c, u64 now_ns)
 {
 	const struct cello_request *r = cello_at(c->scheduled.next);
-	u32 class_id, most = 1;
+	u32 class_id, most = 0;
 	bool soon;
 
 	if (cello_empty(&c->scheduled) || !cello_just_before(c->head, r->sector))
 		return false;
 	class_id = r->group->class_id;
-	soon = cello_end(r) - c->head <= CELLO_NEXT_SECTORS;
+	soon = cello_soon(c, r);
 	if (!cello_disputed(c, class_id, now_ns))
 		most = soon || c->soon ? CELLO_NEXT_MOST : 1;
-	else if (!soon || cello_may_come(c, CELLO_REALTIME, class_id, now_ns))
-		most = 0;
+	else if (soon && !cello_may_come(c, CELLO_REALTIME, class_id, now_ns))
+		most = 1;
 	return c->flight.number <= most;
 }
 
@@ -508,7 +514,7 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	c->kept = false;
 	r->from = c->head;
 	r->ahead = !may && r->sector != c->head;
-	c->soon = r->sectors <= CELLO_NEXT_SECTORS;
+	c->soon = cello_soon(c, r);
 	if (!cello_just_before(c->head, r->sector))
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);

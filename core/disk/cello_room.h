@@ -55,10 +55,10 @@ CORE_FN u32 cello_room_most(u32 tags)
 	return tags > 1 ? tags - (tags + 3) / 4 : 1;
 }
 
-/* Of so many tags those that are divided among requests nobody waits for, with an arm. */
-CORE_FN u32 cello_room_behind(u32 tags)
+/* Of so many tags those that are divided among requests, by whether somebody waits for them. */
+CORE_FN u32 cello_room_tags(u32 tags, bool arm, bool waited_for)
 {
-	return tags < CELLO_ROOM_BEHIND ? tags : CELLO_ROOM_BEHIND;
+	return arm && !waited_for && tags > CELLO_ROOM_BEHIND ? CELLO_ROOM_BEHIND : tags;
 }
 
 /* While so few requests are there in all, each may choose from all tags. */

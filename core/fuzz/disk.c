@@ -169,7 +169,7 @@ static void tag(void)
 	CHECK(slot < CELLO_ROOM_SLOTS);
 	most = cello_room_for(&room, slot, TAGS);
 	CHECK(most == TAGS || most == cello_room_most(TAGS));
-	CHECK(cello_room_for(&room, slot, cello_room_behind(n)) <= CELLO_ROOM_BEHIND);
+	CHECK(cello_room_for(&room, slot, cello_room_tags(n, true, false)) <= CELLO_ROOM_BEHIND);
 	CHECK(most == TAGS || room.held[slot]);
 	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
 	if (tags < most) {

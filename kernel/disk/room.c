@@ -42,13 +42,11 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct disk *d = disk_of(data->q);
 	struct noted *n = note_of(d);
-	u32 all = data->q->nr_requests, tags = all, most;
+	u32 all = data->q->nr_requests, tags, most;
 
 	if (room_ample(d))
 		return;
-	if (d->cello.flight.arm && !waited_for(opf))
-		tags = cello_room_behind(all);
-	most = tags;
+	most = tags = cello_room_tags(all, d->cello.flight.arm, waited_for(opf));
 	if (READ_ONCE(n->task) == current)
 		most = cello_room_for(&d->room, READ_ONCE(n->slot), tags);
 	if (most < all)
@@ -58,7 +56,7 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 /* Tags are waited for by groups of waiters, whose size depends on the fewest there are for any. */
 static void depth_updated(struct request_queue *q, bool arm)
 {
-	u32 tags = q->nr_requests, least = cello_room_most(arm ? cello_room_behind(tags) : tags);
+	u32 tags = q->nr_requests, least = cello_room_most(cello_room_tags(tags, arm, false));
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 

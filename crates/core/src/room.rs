@@ -12,7 +12,7 @@ mod c {
         pub fn qcore_room_take(room: *mut u64, slot: u32);
         pub fn qcore_room_give(room: *mut u64, slot: u32);
         pub fn qcore_room_for(room: *const u64, slot: u32, tags: u32) -> u32;
-        pub fn qcore_room_behind(tags: u32) -> u32;
+        pub fn qcore_room_tags(tags: u32, arm: bool, waited_for: bool) -> u32;
         pub fn qcore_room_ample(requests: u32, tags: u32) -> bool;
     }
 }
@@ -26,10 +26,10 @@ pub fn slot(key: u64) -> u32 {
     unsafe { c::qcore_room_slot(key) }
 }
 
-/// How many of the tags requests have among them for which nobody waits, with an arm.
-pub fn behind(tags: u32) -> u32 {
-    // SAFETY: it takes a number.
-    unsafe { c::qcore_room_behind(tags) }
+/// How many of the tags requests have among them for which somebody waits, or nobody does.
+pub fn divided(tags: u32, arm: bool, waited_for: bool) -> u32 {
+    // SAFETY: it takes numbers.
+    unsafe { c::qcore_room_tags(tags, arm, waited_for) }
 }
 
 /// Whether so few requests are there in all that each may choose from all tags.

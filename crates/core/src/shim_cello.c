@@ -261,9 +261,9 @@ u32 qcore_room_for(const struct cello_room *room, u32 slot, u32 tags)
 	return cello_room_for(room, slot, tags);
 }
 
-u32 qcore_room_behind(u32 tags)
+u32 qcore_room_tags(u32 tags, bool arm, bool waited_for)
 {
-	return cello_room_behind(tags);
+	return cello_room_tags(tags, arm, waited_for);
 }
 
 bool qcore_room_ample(u32 requests, u32 tags)

@@ -2,7 +2,7 @@
 //! Tags of a disk's scheduler (core/disk/cello_room.h): who holds many leaves some to others.
 
 use proptest::prelude::*;
-use qlinux_core::room::{ample, behind, slot, Room, SLOTS};
+use qlinux_core::room::{ample, divided, slot, Room, SLOTS};
 use qlinux_properties::cases;
 use std::collections::BTreeMap;
 
@@ -83,13 +83,19 @@ fn the_example_of_the_head() {
 #[test]
 fn what_nobody_waits_for_fills_little() {
     let mut tags = Tags::new(256);
-    let few = behind(256);
+    let few = divided(256, true, false);
     while tags.ask_for(1, few) {}
     assert_eq!((few, tags.held(1)), (32, 24));
     assert!(tags.ask_for(2, few));
     while tags.ask(3) {}
     assert!(tags.held(3) > 128);
-    assert_eq!([1, 2, 31, 64].map(behind), [1, 2, 31, 32]);
+    assert_eq!(
+        [1, 2, 31, 64].map(|n| divided(n, true, false)),
+        [1, 2, 31, 32]
+    );
+    for (arm, waited_for) in [(true, true), (false, true), (false, false)] {
+        assert_eq!(divided(256, arm, waited_for), 256);
+    }
 }
 
 #[test]
