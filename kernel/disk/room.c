@@ -53,10 +53,16 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		data->shallow_depth = depth_of(data->hctx, most, all);
 }
 
-/* Tags are waited for by groups of waiters, whose size depends on the fewest there are for any. */
+/*
+ * Tags are waited for by groups of waiters, whose size depends on the fewest there are for any. It
+ * is to be what it is with the tags that the kernel gives a disk, twice the disk's own: a disk of
+ * one has served all long before a program that waited for eight has asked for the first of eight.
+ */
 static void depth_updated(struct request_queue *q, bool arm)
 {
-	u32 tags = q->nr_requests, least = cello_room_most(cello_room_tags(tags, arm, false));
+	u32 tags = q->nr_requests;
+	u32 least = min(cello_room_most(cello_room_tags(tags, arm, false)),
+			2 * q->tag_set->queue_depth);
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 
