@@ -7,7 +7,7 @@
 use crate::{answer, refuse, string, Outcome, Refusal};
 use nix::errno::Errno;
 use nix::libc::{self, c_char, c_int, c_long, c_ulong, c_void, mode_t, pid_t};
-use qlinux::disk::{self, Class, Deadline, Disk, OfProcess, Own, Round, Settings, Weight};
+use qlinux::disk::{self, Arm, Class, Deadline, Disk, OfProcess, Own, Round, Settings, Weight};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::{PoisonError, RwLock};
@@ -349,7 +349,11 @@ pub unsafe extern "C" fn cello_admin(
 pub unsafe extern "C" fn cello_start(dev: *const c_char) -> c_int {
     answer(|| {
         // SAFETY: passed on.
-        disk::up(unsafe { string(dev, "the disk") }?, &Settings::default())?;
+        disk::up(
+            unsafe { string(dev, "the disk") }?,
+            &Settings::default(),
+            Arm::Auto,
+        )?;
         Ok(0)
     })
 }

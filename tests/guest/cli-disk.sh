@@ -262,7 +262,7 @@ equal down-all "$(no_files)" "$before"
 reached=0
 for ((i = 1; i <= $(times 12 250); i++)); do
 	# In the foreground, or it kills itself too and does not wait for what it killed.
-	{ timeout --foreground -s KILL "$(printf 0.%04d $(((i % 2 ? 7 : 60) * i % 1000)))" qlinux up disk $DEV; } >/dev/null 2>&1
+	{ timeout --foreground -s KILL "$(printf 0.%04d $(((i % 2 ? 7 : 60) * i % 1000)))" qlinux up disk $DEV --arm yes; } >/dev/null 2>&1
 	if [[ $(scheduler) == cello ]]; then
 		reached=$((reached + 1))
 	else

@@ -2,8 +2,10 @@
 //! The words of `qlinux disk`, `qlinux up disk` and `qlinux down disk`.
 
 use crate::args::seconds;
-use clap::{Args, Subcommand, ValueHint};
-use qlinux::disk::{Class, Deadline, InFlight, InFlightTime, Refusal, Round, Settings, Weight};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use qlinux::disk::{
+    self, Class, Deadline, InFlight, InFlightTime, Refusal, Round, Settings, Weight,
+};
 use qlinux::ClassPath;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -25,7 +27,7 @@ pub struct Attributes {
     /// The same in other words: a class and its weight, like interactive=300
     #[arg(short, long, value_name = "CLASS=W", num_args = 1.., value_parser = class_weight)]
     pub weight: Vec<(Class, Weight)>,
-    /// Of real-time requests without one of their own: 1ms to 49.152s [default: 100ms]
+    /// Of real-time requests without one of their own: 1ms to 49.152s [default: 300ms]
     #[arg(short, long, value_name = "TIME")]
     pub deadline: Option<Deadline>,
     /// Requests that the disk has at a time: 1 to 1024, or auto: as few as it needs [default: 1 where it turns, else auto]
@@ -79,6 +81,28 @@ pub struct UpDisk {
     pub device: String,
     #[command(flatten)]
     pub attributes: Attributes,
+    /// Whether it has an arm; auto: if it says that it turns, and reads all over it, for a second at most, do not tell otherwise
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub arm: Arm,
+}
+
+/// What a disk is taken for.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub enum Arm {
+    #[default]
+    Auto,
+    Yes,
+    No,
+}
+
+impl From<Arm> for disk::Arm {
+    fn from(arm: Arm) -> disk::Arm {
+        match arm {
+            Arm::Auto => disk::Arm::Auto,
+            Arm::Yes => disk::Arm::Yes,
+            Arm::No => disk::Arm::No,
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -171,11 +195,12 @@ Examples:
   qlinux up disk sda
   qlinux up disk /dev/sda --interactive 300 --throughput 100 --realtime 200
   qlinux up disk nvme0n1 --round 50ms --deadline 40ms --in-flight 4
+  qlinux up disk vdb --arm no
 
 In every round each class gets its share of the disk's time, seeks included, in proportion to its weight; what it leaves goes to
 the others. A class of weight 0 gets only what the others leave. Who says nothing is of class throughput (--unclassified), what journals
-of file systems write interactive. A disk without moving parts is given as many requests at a time as it serves side by side. If the kernel module cello is not
-there, the error tells what to install; so does `qlinux check`.";
+of file systems write interactive. A disk without an arm is given as many requests at a time as it serves side by side; one that says it turns, as those of
+virtual machines do, is read for a second to see whether it has one (not with --arm yes or no). If the kernel module cello is not there, the error tells what to install; so does `qlinux check`.";
 
 const SET_HELP: &str = "\
 Examples:

@@ -7,7 +7,9 @@ mod show;
 use crate::{print, print_json, Failure, Outcome};
 use args::{Disk as Words, DiskClass, DiskRun, SetDisk, UpDisk, Whom};
 use qlinux::cgroup::Hierarchy;
-use qlinux::disk::{self, Charged, Class, Deadline, Ended, OfGroup, OfProcess, Refusal};
+use qlinux::disk::{
+    self, Charged, Class, Deadline, Ended, Found, OfGroup, OfProcess, Refusal, Started,
+};
 use qlinux::ClassPath;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -30,11 +32,28 @@ impl From<Refusal> for Failure {
 }
 
 pub fn up(what: &UpDisk, json: bool) -> Outcome {
-    let disk = disk::up(&what.device, &what.attributes.settings()?)?;
+    let started = disk::up(&what.device, &what.attributes.settings()?, what.arm.into())?;
     match json {
-        true => print_json(&serde_json::json!({ "disk": status_json() })),
-        false => print(&format!("Cello schedules {}.\n", disk.name())),
+        true => print_json(&serde_json::json!({ "disk": status_json(), "found": started.found })),
+        false => print(&up_words(&started)),
     }
+}
+
+fn up_words(started: &Started) -> String {
+    let dev = started.disk.name();
+    let advice = match started.found {
+        None | Some(Found::Arm) => "",
+        Some(Found::NoArm) => {
+            "It says that it turns, but reads all over it tell that it has no arm; if it has: --arm yes.\n"
+        }
+        Some(Found::Busy) => {
+            "It says that it turns, and others kept it too busy to see whether it has an arm; if it has none: --arm no.\n"
+        }
+        Some(Found::Unread) => {
+            "It says that it turns, and could not be read to see whether it has an arm; if it has none: --arm no.\n"
+        }
+    };
+    format!("Cello schedules {dev}.\n{advice}")
 }
 
 pub fn down(dev: &str, json: bool) -> Outcome {

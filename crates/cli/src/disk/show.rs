@@ -270,6 +270,7 @@ mod tests {
             device: "sda".into(),
             state,
             since: Some(0.0),
+            arm: Some(true),
             before: None,
             attributes: (state == State::Up).then_some(ATTRIBUTES),
             counts: (state == State::Up).then(some_counts),

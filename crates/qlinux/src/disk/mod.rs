@@ -5,6 +5,7 @@
 //! of its own I/O priority's hint, else of the nearest cgroup with one, else of the process that
 //! asked; one without a class is of the disk's class for those.
 
+mod arm;
 mod attribute;
 mod device;
 mod elsewhere;
@@ -17,6 +18,7 @@ mod note;
 mod show;
 mod up;
 
+pub use arm::{Arm, Found};
 pub use attribute::{
     Attributes, ClassCounts, Counts, InFlight, InFlightTime, Round, Settings, Weight,
 };
@@ -26,4 +28,4 @@ pub use group::{effective, set as set_group, Charged, Group, OfGroup};
 pub use hint::{Class, Deadline, Hint};
 pub use ioprio::{of_request, OfProcess, Own};
 pub use show::{Row, Shown};
-pub use up::{any, down, list, set, up, Ended, State, Status};
+pub use up::{any, down, list, set, up, Ended, Started, State, Status};

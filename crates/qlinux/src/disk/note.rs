@@ -26,8 +26,11 @@ pub(super) struct Note {
     pub files: BTreeMap<String, String>,
 }
 
-/// Files that a switch changes, in the order in which they are put back.
-const SWITCHED: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
+/// Whether it turns, as far as the kernel was told.
+pub(super) const ROTATIONAL: &str = "rotational";
+
+/// Files that a switch changes.
+const SWITCHED: [&str; 3] = ["nr_requests", ROTATIONAL, "wbt_lat_usec"];
 
 impl Note {
     /// Of a disk as it is now.
@@ -48,10 +51,16 @@ impl Note {
             // A line of the note; what takes more is no plain value.
             (!text.contains('\n')).then_some((name, text))
         };
+        let mut files: BTreeMap<_, _> = names.into_iter().filter_map(read).collect();
+        // A scheduler that somebody else chose meanwhile did not put that back.
+        let left = Note::read(disk.name()).filter(|note| note.sequence == disk.sequence());
+        if let Some(was) = left.and_then(|mut note| note.files.remove(ROTATIONAL)) {
+            files.insert(ROTATIONAL.into(), was);
+        }
         Note {
             sequence: disk.sequence(),
             scheduler: scheduler.into(),
-            files: names.into_iter().filter_map(read).collect(),
+            files,
         }
     }
 

@@ -2,8 +2,8 @@
 //! Putting Cello on a disk, and taking it off.
 
 use super::device::CELLO;
-use super::note::{self, Note};
-use super::{elsewhere, module, Attributes, Counts, Disk, Refusal, Settings};
+use super::note::{self, Note, ROTATIONAL};
+use super::{arm, elsewhere, module, Arm, Attributes, Counts, Disk, Found, Refusal, Settings};
 use crate::cgroup::Hierarchy;
 use crate::undo::Undo;
 use crate::{Error, Lock, Result};
@@ -22,6 +22,15 @@ pub enum State {
     Replaced,
     /// The disk has gone.
     Gone,
+}
+
+/// What `up` did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The disk.
+    pub disk: Disk,
+    /// What was found of one that says it turns.
+    pub found: Option<Found>,
 }
 
 /// What `down` found.
@@ -48,6 +57,8 @@ pub struct Status {
     pub since: Option<f64>,
     /// The scheduler that `down` puts back.
     pub before: Option<String>,
+    /// Whether it is taken for one with an arm.
+    pub arm: Option<bool>,
     /// How it is.
     #[serde(flatten)]
     pub attributes: Option<Attributes>,
@@ -57,8 +68,9 @@ pub struct Status {
     pub nr_requests: Option<u32>,
 }
 
-/// Puts Cello on a disk. What is refused changes nothing.
-pub fn up(name: &str, settings: &Settings) -> Result<Disk> {
+/// Puts Cello on a disk, which reads all over it first where that is to tell whether it has an arm.
+/// What is refused changes nothing.
+pub fn up(name: &str, settings: &Settings, arm: Arm) -> Result<Started> {
     settings.check()?;
     let _lock = Lock::take()?;
     let disk = Disk::find(name)?;
@@ -69,22 +81,40 @@ pub fn up(name: &str, settings: &Settings) -> Result<Disk> {
         }
         .into());
     }
+    let found = (arm == Arm::Auto && turns(&disk) == Some(true)).then(|| arm::look(&disk));
     let note = Note::of(&disk, &before);
     note.keep(disk.name())?;
     let mut undo = Undo::new();
     undo.push(|| drop(note::forget(disk.name())));
-    switch(&disk)?;
     undo.push(|| {
         let _ = disk.set_scheduler(&note.scheduler);
         note.put_back(&disk);
     });
+    match (arm, found) {
+        (Arm::Yes, _) => set_turns(&disk, true)?,
+        (Arm::No, _) | (_, Some(Found::NoArm)) => set_turns(&disk, false)?,
+        _ => {}
+    }
+    switch(&disk)?;
     raise_requests(&disk);
     disk.set_attributes(settings)?;
     undo.keep();
     if let Ok(fs) = Hierarchy::discover() {
         elsewhere::tell(&fs);
     }
-    Ok(disk)
+    Ok(Started { disk, found })
+}
+
+/// As the kernel has it, and Cello takes it when it is put there: a disk that turns has an arm.
+fn turns(disk: &Disk) -> Option<bool> {
+    let text = disk.text(&format!("queue/{ROTATIONAL}")).ok()?;
+    Some(text != "0")
+}
+
+fn set_turns(disk: &Disk, turns: bool) -> Result<()> {
+    let file = format!("queue/{ROTATIONAL}");
+    disk.write(&file, u8::from(turns))
+        .map_err(|e| Error::io("writing", &disk.file(&file), e))
 }
 
 /// To Cello, whose module the kernel loads, unless it was told to load none.
@@ -126,6 +156,9 @@ pub fn down(name: &str) -> Result<Ended> {
     if now != CELLO {
         if !note::all().iter().any(|name| name == dev) {
             return Err(Refusal::Down { dev: dev.into() }.into());
+        }
+        if let Some(was) = noted.as_ref().and_then(|note| note.files.get(ROTATIONAL)) {
+            set_turns(&disk, was != "0")?;
         }
         note::forget(dev)?;
         return Ok(Ended::Replaced(now));
@@ -184,6 +217,7 @@ pub fn list() -> Vec<Status> {
         since: note::since(&device),
         before: Note::read(&device).map(|note| note.scheduler),
         device,
+        arm: None,
         attributes: None,
         counts: None,
         nr_requests: None,
@@ -207,6 +241,7 @@ fn status(disk: &Disk) -> Status {
         state,
         since: noted.as_ref().and_then(|_| note::since(disk.name())),
         before: noted.map(|note| note.scheduler),
+        arm: turns(disk),
         attributes: disk.attributes().ok(),
         counts: disk.counts().ok(),
         nr_requests: requests(disk),
