@@ -514,7 +514,7 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	c->kept = false;
 	r->from = c->head;
 	r->ahead = !may && r->sector != c->head;
-	c->soon = cello_soon(c, r);
+	c->soon = c->flight.arm && cello_soon(c, r);
 	if (!cello_just_before(c->head, r->sector))
 		c->up = r->sector > c->head;
 	c->head = cello_end(r);

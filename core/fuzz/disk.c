@@ -21,7 +21,8 @@ static struct cello_group group[GROUPS];
 static struct cello_request request[REQUESTS];
 static u32 state[REQUESTS];
 static struct cello_room room;
-static u32 taken[TAGS], tags;
+static struct cello_room_at taken[TAGS];
+static u32 tags;
 static u64 now_ns;
 
 static u64 length(void)
@@ -157,26 +158,30 @@ static void set(void)
 
 static void tag(void)
 {
-	u32 n = byte(), slot, most;
+	u32 n = byte(), i, most;
+	struct cello_room_at at;
 
 	if (n & 128 && tags) {
 		n %= tags;
-		cello_room_give(&room, taken[n]);
+		cello_room_give(&room, &taken[n]);
 		taken[n] = taken[--tags];
 		return;
 	}
-	slot = cello_room_slot(n % 40 * (n & 64 ? 1ULL << 40 : 1));
-	CHECK(slot < CELLO_ROOM_SLOTS);
-	most = cello_room_for(&room, slot, TAGS);
-	CHECK(most == TAGS || most == cello_room_most(TAGS));
-	CHECK(cello_room_for(&room, slot, cello_room_tags(n, true, false)) <= CELLO_ROOM_BEHIND);
-	CHECK(most == TAGS || room.held[slot]);
+	at.slot[CELLO_ROOM_GROUP] = cello_room_slot(n % 40 * (n & 64 ? 1ULL << 40 : 1));
+	at.slot[CELLO_ROOM_TENANT] = cello_room_slot(n % 5);
+	at.slot[CELLO_ROOM_CLASS] = n % CELLO_CLASSES;
+	CHECK(at.slot[CELLO_ROOM_GROUP] < CELLO_ROOM_SLOTS);
+	most = cello_room_for(&room, &at, TAGS);
+	CHECK(most <= TAGS && most >= cello_room_most(TAGS, CELLO_ROOM_GROUP));
+	CHECK(cello_room_for(&room, &at, cello_room_tags(n, true, false)) <= CELLO_ROOM_BEHIND);
+	CHECK(most == TAGS || room.level[CELLO_ROOM_CLASS].held[at.slot[CELLO_ROOM_CLASS]]);
 	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
 	if (tags < most) {
-		taken[tags++] = slot;
-		cello_room_take(&room, slot);
+		taken[tags++] = at;
+		cello_room_take(&room, &at);
 	}
-	CHECK(room.holders <= tags && !room.holders == !tags);
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
+		CHECK(room.level[i].holders <= tags && !room.level[i].holders == !tags);
 }
 
 static void hint(void)

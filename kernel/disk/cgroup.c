@@ -120,6 +120,16 @@ static struct blkg_policy_data *member_alloc(struct gendisk *gendisk, struct blk
 	return &c->pd;
 }
 
+static void member_has_room(struct disk_cgroup *c, const struct disk_cgroup *parent, u32 class_id)
+{
+	struct cello_room_at *at = &c->at_room[class_id];
+
+	at->slot[CELLO_ROOM_GROUP] = cello_room_slot((uintptr_t)at);
+	at->slot[CELLO_ROOM_TENANT] = parent ? parent->at_room[class_id].slot[CELLO_ROOM_TENANT]
+					     : at->slot[CELLO_ROOM_GROUP];
+	at->slot[CELLO_ROOM_CLASS] = class_id;
+}
+
 static void member_init(struct blkg_policy_data *pd)
 {
 	struct disk_cgroup *c = (struct disk_cgroup *)pd, *parent;
@@ -133,9 +143,11 @@ static void member_init(struct blkg_policy_data *pd)
 	c->id = cgroup_id(blkcg->css.cgroup);
 	c->class_known = ~(READ_ONCE(class_writes) << 2);
 	spin_lock(&c->disk->lock);
-	for (i = 0; i < CELLO_CLASSES; i++)
+	for (i = 0; i < CELLO_CLASSES; i++) {
 		cello_group_init(&c->disk->cello, &c->group[i], parent ? &parent->group[i] : NULL,
 				 i, weight_of(said));
+		member_has_room(c, parent, i);
+	}
 	list_add_tail(&c->at, &c->disk->cgroups);
 	spin_unlock(&c->disk->lock);
 }

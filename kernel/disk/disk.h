@@ -44,7 +44,7 @@ enum {
 /* Of the bio that a task was last seen with: where its group counts. */
 struct noted {
 	const struct task_struct *task;
-	u32 slot;
+	struct cello_room_at at;
 };
 
 /* Of a real-time request that ended; what `realtime` of debugfs shows. */
@@ -105,16 +105,12 @@ struct disk_cgroup {
 	u64 id;
 	u32 class_known; /* its class, and in the upper bits as of which write of one */
 	struct cello_group group[CELLO_CLASSES];
+	struct cello_room_at at_room[CELLO_CLASSES];
 };
 
 extern const char *const class_names[CELLO_CLASSES];
 extern const struct elv_fs_entry disk_attributes[];
 extern const struct blk_mq_debugfs_attr disk_debugfs[];
-
-static inline u32 room_slot(const struct cello_group *g)
-{
-	return cello_room_slot((uintptr_t)g);
-}
 
 static inline struct disk *disk_of(struct request_queue *q)
 {
@@ -148,6 +144,12 @@ static inline bool room_ample(const struct disk *d)
 static inline struct disk_cgroup *member_of(struct cello_group *g)
 {
 	return container_of(g - g->class_id, struct disk_cgroup, group[0]);
+}
+
+/* Where tags of the group's requests count. */
+static inline const struct cello_room_at *room_at(struct cello_group *g)
+{
+	return &member_of(g)->at_room[g->class_id];
 }
 
 /* A cgroup is pinned for each of its requests; under the disk's lock. */
@@ -184,7 +186,7 @@ void cgroup_follow(struct cgroup_subsys_state *css, u32 weight);
 u32 class_named(const char *name);
 
 /* room.c */
-void room_note(struct disk *d, const struct cello_group *g);
+void room_note(struct disk *d, struct cello_group *g);
 void room_begin(struct disk *d);
 void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 #ifdef DEPTH_UPDATED_HAS_QUEUE

@@ -17,6 +17,7 @@
 #include <linux/ioprio.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/version.h>
 
@@ -215,7 +216,7 @@ struct gone {
 static void out(struct disk *d, struct request *rq, struct disk_request *r, struct gone *gone)
 {
 	rq->elv.priv[0] = NULL;
-	cello_room_give(&d->room, room_slot(r->cello.group));
+	cello_room_give(&d->room, room_at(r->cello.group));
 	gone->blkg = cgroup_unpin(d, r);
 	gone->r = NULL;
 	if (d->spares == SPARES_MAX) {
@@ -262,7 +263,7 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	cgroup_pin(d, r->blkg);
 	r->place = QUEUED;
 	r->cello.group = group;
-	cello_room_take(&d->room, room_slot(group));
+	cello_room_take(&d->room, room_at(group));
 	r->cello.sector = blk_rq_pos(rq);
 	r->cello.sectors = blk_rq_sectors(rq);
 	r->cello.sync = is_sync(rq);
@@ -649,11 +650,13 @@ static void free_disk(struct disk *d)
 
 static int begin(struct request_queue *q, struct elevator_queue *eq)
 {
+	/* The disk serves nothing meanwhile, so nothing may be written to it to get memory. */
+	unsigned int noio = memalloc_noio_save();
 	struct disk *d = new_disk(q);
-	int refused;
+	int refused = -ENOMEM;
 
 	if (!d)
-		return -ENOMEM;
+		goto out;
 	eq->elevator_data = d;
 	spin_lock_irq(&q->queue_lock);
 	q->elevator = eq;
@@ -661,7 +664,7 @@ static int begin(struct request_queue *q, struct elevator_queue *eq)
 	refused = cgroups_begin(d);
 	if (refused) {
 		free_disk(d);
-		return refused;
+		goto out;
 	}
 	room_begin(d);
 	readahead_begin(q);
@@ -670,7 +673,9 @@ static int begin(struct request_queue *q, struct elevator_queue *eq)
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	/* It would hold writers back before they come to a share. */
 	wbt_disable_default(q->disk);
-	return 0;
+out:
+	memalloc_noio_restore(noio);
+	return refused;
 }
 
 #ifdef INIT_SCHED_HAS_QUEUE

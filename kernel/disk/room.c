@@ -17,12 +17,13 @@ static struct noted *note_of(struct disk *d)
 	return &d->noted[hash_ptr(current, NOTED_BITS)];
 }
 
-void room_note(struct disk *d, const struct cello_group *g)
+void room_note(struct disk *d, struct cello_group *g)
 {
 	struct noted *n = note_of(d);
 
 	WRITE_ONCE(n->task, NULL);
-	WRITE_ONCE(n->slot, g ? room_slot(g) : 0);
+	if (g)
+		n->at = *room_at(g);
 	WRITE_ONCE(n->task, g ? current : NULL);
 }
 
@@ -48,7 +49,7 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		return;
 	most = tags = cello_room_tags(all, d->cello.flight.arm, waited_for(opf));
 	if (READ_ONCE(n->task) == current)
-		most = cello_room_for(&d->room, READ_ONCE(n->slot), tags);
+		most = cello_room_for(&d->room, &n->at, tags);
 	if (most < all)
 		data->shallow_depth = depth_of(data->hctx, most, all);
 }
@@ -61,7 +62,7 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 static void depth_updated(struct request_queue *q, bool arm)
 {
 	u32 tags = q->nr_requests;
-	u32 least = min(cello_room_most(cello_room_tags(tags, arm, false)),
+	u32 least = min(cello_room_most(cello_room_tags(tags, arm, false), CELLO_ROOM_GROUP),
 			2 * q->tag_set->queue_depth);
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;

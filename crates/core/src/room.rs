@@ -9,11 +9,32 @@ mod c {
     unsafe extern "C" {
         pub fn qcore_room_size() -> usize;
         pub fn qcore_room_slot(key: u64) -> u32;
-        pub fn qcore_room_take(room: *mut u64, slot: u32);
-        pub fn qcore_room_give(room: *mut u64, slot: u32);
-        pub fn qcore_room_for(room: *const u64, slot: u32, tags: u32) -> u32;
+        pub fn qcore_room_take(room: *mut u64, at: *const super::At);
+        pub fn qcore_room_give(room: *mut u64, at: *const super::At);
+        pub fn qcore_room_for(room: *const u64, at: *const super::At, tags: u32) -> u32;
         pub fn qcore_room_tags(tags: u32, arm: bool, waited_for: bool) -> u32;
         pub fn qcore_room_ample(requests: u32, tags: u32) -> bool;
+    }
+}
+
+/// Where requests of a group count: as the group's, as the tenant's and as the class's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct At {
+    /// Slot of the group.
+    pub group: u32,
+    /// Slot of the group at the top that it is or belongs to.
+    pub tenant: u32,
+    /// The class.
+    pub class: u32,
+}
+
+impl At {
+    fn check(&self) -> &At {
+        assert!([self.group, self.tenant, self.class]
+            .iter()
+            .all(|slot| *slot < SLOTS));
+        self
     }
 }
 
@@ -47,24 +68,21 @@ impl Default for Room {
 }
 
 impl Room {
-    /// A request of the slot took a tag.
-    pub fn take(&mut self, slot: u32) {
-        assert!(slot < SLOTS);
-        // SAFETY: the slot exists.
-        unsafe { c::qcore_room_take(self.0.as_mut_ptr(), slot) }
+    /// A request took a tag.
+    pub fn take(&mut self, at: &At) {
+        // SAFETY: the slots exist.
+        unsafe { c::qcore_room_take(self.0.as_mut_ptr(), at.check()) }
     }
 
-    /// A request of the slot gave one back.
-    pub fn give(&mut self, slot: u32) {
-        assert!(slot < SLOTS);
-        // SAFETY: the slot exists.
-        unsafe { c::qcore_room_give(self.0.as_mut_ptr(), slot) }
+    /// It gave one back.
+    pub fn give(&mut self, at: &At) {
+        // SAFETY: the slots exist.
+        unsafe { c::qcore_room_give(self.0.as_mut_ptr(), at.check()) }
     }
 
-    /// How many of the tags the next request of the slot may choose from, the first ones.
-    pub fn choice(&self, slot: u32, tags: u32) -> u32 {
-        assert!(slot < SLOTS);
-        // SAFETY: the slot exists.
-        unsafe { c::qcore_room_for(self.0.as_ptr(), slot, tags) }
+    /// How many of the tags the next request may choose from, the first ones.
+    pub fn choice(&self, at: &At, tags: u32) -> u32 {
+        // SAFETY: the slots exist.
+        unsafe { c::qcore_room_for(self.0.as_ptr(), at.check(), tags) }
     }
 }

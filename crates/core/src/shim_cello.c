@@ -246,19 +246,19 @@ u32 qcore_room_slot(u64 key)
 	return cello_room_slot(key);
 }
 
-void qcore_room_take(struct cello_room *room, u32 slot)
+void qcore_room_take(struct cello_room *room, const struct cello_room_at *at)
 {
-	cello_room_take(room, slot);
+	cello_room_take(room, at);
 }
 
-void qcore_room_give(struct cello_room *room, u32 slot)
+void qcore_room_give(struct cello_room *room, const struct cello_room_at *at)
 {
-	cello_room_give(room, slot);
+	cello_room_give(room, at);
 }
 
-u32 qcore_room_for(const struct cello_room *room, u32 slot, u32 tags)
+u32 qcore_room_for(const struct cello_room *room, const struct cello_room_at *at, u32 tags)
 {
-	return cello_room_for(room, slot, tags);
+	return cello_room_for(room, at, tags);
 }
 
 u32 qcore_room_tags(u32 tags, bool arm, bool waited_for)

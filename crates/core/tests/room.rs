@@ -2,14 +2,24 @@
 //! Tags of a disk's scheduler (core/disk/cello_room.h): who holds many leaves some to others.
 
 use proptest::prelude::*;
-use qlinux_core::room::{ample, divided, slot, Room, SLOTS};
+use qlinux_core::room::{ample, divided, slot, At, Room, SLOTS};
 use qlinux_properties::cases;
 use std::collections::BTreeMap;
 
 /// Tags as the block layer has them: a request takes the first that is free, of those it may have.
 struct Tags {
     room: Room,
-    taken: Vec<Option<u32>>,
+    taken: Vec<Option<At>>,
+}
+
+/// Of a group at the top, in one of three classes.
+fn top(group: u32) -> At {
+    let (tenant, class) = (group, group % 3);
+    At {
+        group,
+        tenant,
+        class,
+    }
 }
 
 impl Tags {
@@ -20,50 +30,65 @@ impl Tags {
         }
     }
 
-    /// Whether the group got another tag. Who holds its part, or three quarters, chooses from
-    /// three quarters; everybody else from all, and gets one if one is free.
-    fn ask(&mut self, group: u32) -> bool {
+    /// How many tags a request may choose from, by the definition: a group that holds its part, or
+    /// three quarters, three quarters; else a tenant likewise seven eighths, and a class all but
+    /// a sixteenth.
+    fn may(&self, at: &At) -> usize {
         let tags = self.taken.len();
-        let mut all = [0; SLOTS as usize];
-        self.taken
-            .iter()
-            .flatten()
-            .for_each(|g| all[*g as usize] += 1);
-        let held = all[group as usize];
-        let holders = all.iter().filter(|n| **n > 0).count() + usize::from(held == 0);
-        let much = held * holders >= tags || held >= tags - tags.div_ceil(4);
-        let may = self.room.choice(group, tags as u32) as usize;
-        assert!((1..=tags).contains(&may));
+        let levels = |at: &At| [(at.group, 4), (at.tenant, 8), (at.class, 16)];
+        for (level, (whose, parts)) in levels(at).into_iter().enumerate() {
+            let mut all = BTreeMap::from([(whose, 0)]);
+            for other in self.taken.iter().flatten() {
+                *all.entry(levels(other)[level].0).or_default() += 1;
+            }
+            let (held, most) = (all[&whose], tags - tags.div_ceil(parts));
+            if held * all.len() >= tags || held >= most {
+                return most.max(1);
+            }
+        }
+        tags
+    }
+
+    /// Whether the group got another tag: the first that is free of those it may choose from.
+    fn ask_at(&mut self, at: At) -> bool {
+        let tags = self.taken.len();
+        let may = self.room.choice(&at, tags as u32) as usize;
+        assert_eq!(may, self.may(&at), "{at:?} of {tags}");
         let there = self.taken.iter().flatten().count();
         assert!(!ample(there as u32, tags as u32) || may == tags);
-        if tags > 1 {
-            assert_eq!(may < tags, much, "{group} holds {held} of {tags}");
-        }
-        self.take(group, may)
+        self.take(at, may)
+    }
+
+    fn ask(&mut self, group: u32) -> bool {
+        self.ask_at(top(group))
     }
 
     /// Likewise, of one that has but so many tags to choose from.
     fn ask_for(&mut self, group: u32, tags: u32) -> bool {
-        self.take(group, self.room.choice(group, tags) as usize)
+        self.take(top(group), self.room.choice(&top(group), tags) as usize)
     }
 
-    fn take(&mut self, group: u32, may: usize) -> bool {
+    fn take(&mut self, at: At, may: usize) -> bool {
         let Some(free) = self.taken[..may].iter().position(Option::is_none) else {
             return false;
         };
-        self.taken[free] = Some(group);
-        self.room.take(group);
+        self.taken[free] = Some(at);
+        self.room.take(&at);
         true
     }
 
     fn give(&mut self, tag: usize) {
-        if let Some(group) = self.taken[tag].take() {
-            self.room.give(group);
+        if let Some(at) = self.taken[tag].take() {
+            self.room.give(&at);
         }
     }
 
+    fn held_by(&self, whose: impl Fn(&At) -> bool) -> usize {
+        self.taken.iter().flatten().filter(|at| whose(at)).count()
+    }
+
     fn held(&self, group: u32) -> usize {
-        self.taken.iter().filter(|t| **t == Some(group)).count()
+        self.held_by(|at| at.group == group)
     }
 }
 
@@ -76,6 +101,22 @@ fn the_example_of_the_head() {
     // Two that want all: what is left is the second's, up to its half.
     while tags.ask(2) {}
     assert_eq!(tags.held(2), 32);
+
+    // Many that hold one each are one tenant's, or one class's.
+    let mut tags = Tags::new(128);
+    let child = |group| At {
+        group,
+        tenant: 201,
+        class: 1,
+    };
+    assert_eq!((0..200).filter(|g| tags.ask_at(child(*g))).count(), 112);
+    let other = |group| At {
+        group,
+        tenant: group,
+        class: 1,
+    };
+    assert_eq!((202..220).filter(|g| tags.ask_at(other(*g))).count(), 8);
+    assert_eq!((220..230).filter(|g| tags.ask(*g / 3 * 3)).count(), 8);
 }
 
 /// With an arm one that writes back has few tags, however many there are, and leaves some of those
@@ -168,9 +209,35 @@ proptest! {
             prop_assert!(all.held(0) * 4 + 8 >= tags * 3);
         }
         (0..tags).for_each(|tag| all.give(tag));
-        prop_assert_eq!(all.room.choice(5, tags as u32), tags as u32);
+        prop_assert_eq!(all.room.choice(&top(5), tags as u32), tags as u32);
         let mut anew = Tags::new(tags);
         while all.ask(7) & anew.ask(7) {}
         prop_assert_eq!(all.held(7), anew.held(7));
+    }
+
+    /// However many groups a tenant makes, and whatever they held before, another tenant of the
+    /// class gets a tag; and however many tenants a class has, another class.
+    #[test]
+    fn a_crowd_leaves_some(
+        tags in 16usize..=256,
+        turns in prop::collection::vec((0u32..200, any::<prop::sample::Index>(), any::<bool>()), 0..600),
+    ) {
+        let at = |group, tenant, class| At { group, tenant, class };
+        let mut all = Tags::new(tags);
+        for (group, tag, gives) in turns {
+            if gives {
+                all.give(tag.index(tags));
+            } else {
+                all.ask_at(at(group, 255, 1));
+            }
+        }
+        for group in (0..200).cycle().take(2 * 256) {
+            all.ask_at(at(group, 255, 1));
+        }
+        prop_assert!(all.ask_at(at(200, 200, 1)), "another tenant");
+        for group in (200..250).cycle().take(2 * 256) {
+            all.ask_at(at(group, group, 1));
+        }
+        prop_assert!(all.ask_at(at(250, 250, 0)), "another class");
     }
 }
