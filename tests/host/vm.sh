@@ -146,6 +146,9 @@ check 'output before a crash is not lost' says crash.out before
 
 guest warn 'echo "<4>WARNING: CPU: 0 a test of the log" >/dev/kmsg'
 check 'a warning of the kernel fails the run' status_is warn 98
+guest warns 'for ((i = 0; i < 2000; i++)); do echo "<4>WARNING: CPU: 0 a test of the log, which says so again and again: $i" >/dev/kmsg; done'
+check 'so do many' status_is warns 98
+check 'of which some are shown' test "$(wc -l <"$work/warns.err")" -lt 60
 
 guest hang --timeout 6 'echo started; while :; do :; done'
 check 'a hanging script ends at its timeout' status_is hang 124
