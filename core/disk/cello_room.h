@@ -2,15 +2,18 @@
 /*
  * cello_room.h - room for requests: tags, of which a disk's scheduler has so many
  *
- * Who wants a tag while there is none waits for one outside of every share. So whoever holds as
- * many as it would have if all were divided evenly takes further ones only from the first three
- * quarters: the last quarter is left to those who hold less. Whoever that is: a group, all of a
- * tenant's, which is a group at the top with what is below it, or all of a class's. Were groups
- * alone to leave some, many of them, which hold one each, would leave none. The last quarter's
- * second half is for tenants that hold less, and half of that for classes.
+ * Who wants a tag while there is none waits for one outside of every share. So the last quarter is
+ * left to those who hold little: whoever holds as many takes further ones only from the first three
+ * quarters. Whoever that is: a group, all of a tenant's, which is a group at the top with what is
+ * below it, or all of a class's. Were groups alone to leave some, many of them, which hold one
+ * each, would leave none. So a tenant that holds an eighth leaves the last eighth, and a class that
+ * holds a sixteenth the last sixteenth.
+ *
+ * From then on, and not only when three quarters are full: a tag of the last that comes free wakes
+ * one of all who wait, and if that one may not take it, it wakes nobody.
  *
  *   128 tags, 512 requests of one group and 12 of another: the first holds 96, the second 12,
- *   and which of them is served is the scheduler's choice.
+ *   and which of them is served is the scheduler's choice. Two that want all have 96 among them.
  *   200 groups of one tenant with a request each: they hold 112, and another tenant gets the
  *   next 8, and another class the last.
  *
@@ -41,13 +44,8 @@ struct cello_room_at {
 	u32 slot[CELLO_ROOM_LEVELS];
 };
 
-struct cello_room_level {
-	u32 held[CELLO_ROOM_SLOTS];
-	u32 holders; /* slots that hold some */
-};
-
 struct cello_room {
-	struct cello_room_level level[CELLO_ROOM_LEVELS];
+	u32 held[CELLO_ROOM_LEVELS][CELLO_ROOM_SLOTS];
 };
 
 /* The slot of a group or tenant, by anything that is its own: a Fibonacci hash. */
@@ -56,43 +54,32 @@ CORE_FN u32 cello_room_slot(u64 key)
 	return key * 0x9e3779b97f4a7c15ULL >> 56;
 }
 
-CORE_FN void cello_room_takes(struct cello_room *room, const struct cello_room_at *at, u32 level)
-{
-	struct cello_room_level *l = &room->level[level];
-
-	if (!l->held[at->slot[level]]++)
-		l->holders++;
-}
-
-CORE_FN void cello_room_gives(struct cello_room *room, const struct cello_room_at *at, u32 level)
-{
-	struct cello_room_level *l = &room->level[level];
-
-	if (!--l->held[at->slot[level]])
-		l->holders--;
-}
-
-/* No loop: with constants each is a few instructions. */
 CORE_FN void cello_room_take(struct cello_room *room, const struct cello_room_at *at)
 {
-	cello_room_takes(room, at, CELLO_ROOM_GROUP);
-	cello_room_takes(room, at, CELLO_ROOM_TENANT);
-	cello_room_takes(room, at, CELLO_ROOM_CLASS);
+	room->held[CELLO_ROOM_GROUP][at->slot[CELLO_ROOM_GROUP]]++;
+	room->held[CELLO_ROOM_TENANT][at->slot[CELLO_ROOM_TENANT]]++;
+	room->held[CELLO_ROOM_CLASS][at->slot[CELLO_ROOM_CLASS]]++;
 }
 
 CORE_FN void cello_room_give(struct cello_room *room, const struct cello_room_at *at)
 {
-	cello_room_gives(room, at, CELLO_ROOM_GROUP);
-	cello_room_gives(room, at, CELLO_ROOM_TENANT);
-	cello_room_gives(room, at, CELLO_ROOM_CLASS);
+	room->held[CELLO_ROOM_GROUP][at->slot[CELLO_ROOM_GROUP]]--;
+	room->held[CELLO_ROOM_TENANT][at->slot[CELLO_ROOM_TENANT]]--;
+	room->held[CELLO_ROOM_CLASS][at->slot[CELLO_ROOM_CLASS]]--;
 }
 
-/* How many tags one of that level that holds much may choose from; at least one is left. */
-CORE_FN u32 cello_room_most(u32 tags, u32 level)
+/* How many of the tags one of that level that holds as many leaves: at least one. */
+CORE_FN u32 cello_room_left(u32 tags, u32 level)
 {
 	u32 parts = 4U << level;
 
-	return tags > 1 ? tags - (tags + parts - 1) / parts : 1;
+	return (tags + parts - 1) / parts;
+}
+
+/* How many it may choose from then. */
+CORE_FN u32 cello_room_most(u32 tags, u32 level)
+{
+	return tags > 1 ? tags - cello_room_left(tags, level) : 1;
 }
 
 /* Of so many tags those that are divided among requests, by whether somebody waits for them. */
@@ -104,7 +91,7 @@ CORE_FN u32 cello_room_tags(u32 tags, bool arm, bool waited_for)
 /* While so few requests are there in all, each may choose from all tags. */
 CORE_FN bool cello_room_ample(u32 requests, u32 tags)
 {
-	return (u64)requests * requests < tags / 2;
+	return requests < cello_room_left(tags, CELLO_ROOM_CLASS);
 }
 
 /* How many tags the next request of a group there may choose from. */
@@ -112,14 +99,9 @@ CORE_FN u32 cello_room_for(const struct cello_room *room, const struct cello_roo
 {
 	u32 i;
 
-	for (i = 0; i < CELLO_ROOM_LEVELS; i++) {
-		const struct cello_room_level *l = &room->level[i];
-		u32 held = l->held[at->slot[i]], holders = l->holders + !held;
-		u32 most = cello_room_most(tags, i);
-
-		if (held >= most || held * holders >= tags)
-			return most;
-	}
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
+		if (room->held[i][at->slot[i]] >= cello_room_left(tags, i))
+			return cello_room_most(tags, i);
 	return tags;
 }
 

@@ -158,7 +158,7 @@ static void set(void)
 
 static void tag(void)
 {
-	u32 n = byte(), i, most;
+	u32 n = byte(), i, most, held = 0;
 	struct cello_room_at at;
 
 	if (n & 128 && tags) {
@@ -174,14 +174,15 @@ static void tag(void)
 	most = cello_room_for(&room, &at, TAGS);
 	CHECK(most <= TAGS && most >= cello_room_most(TAGS, CELLO_ROOM_GROUP));
 	CHECK(cello_room_for(&room, &at, cello_room_tags(n, true, false)) <= CELLO_ROOM_BEHIND);
-	CHECK(most == TAGS || room.level[CELLO_ROOM_CLASS].held[at.slot[CELLO_ROOM_CLASS]]);
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
+		if (room.held[i][at.slot[i]] > held)
+			held = room.held[i][at.slot[i]];
+	CHECK(most == TAGS || held >= TAGS - most);
 	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
 	if (tags < most) {
 		taken[tags++] = at;
 		cello_room_take(&room, &at);
 	}
-	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
-		CHECK(room.level[i].holders <= tags && !room.level[i].holders == !tags);
 }
 
 static void hint(void)
