@@ -267,7 +267,7 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 
 	r->arrived_ns = now_ns;
 	r->service_ns = r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
-	r->scheduled = r->early = r->changed = r->promised = false;
+	r->scheduled = r->early = r->changed = r->promised = r->beside = false;
 	cello_await_came(c, g, now_ns);
 	k->came_ns = now_ns;
 	if (!g->present++)
@@ -567,7 +567,7 @@ CORE_FN bool cello_tells(const struct cello *c, const struct cello_request *r)
 	const u32 golden = 0x9e3779b9; /* 2^32 by the golden ratio: multiples are spread evenly */
 
 	/* Where a promise depends on it, no request is given in advance. */
-	if (r->ahead)
+	if (r->ahead || r->beside)
 		return false;
 	return c->flight.arm || !c->sole || r->group->class_id == CELLO_REALTIME ||
 	       c->time.seen < CELLO_TOLD || (u32)r->group->served * golden < 1U << 30;
@@ -592,7 +592,10 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 	struct cello_class *k = &c->class[r->group->class_id];
 	u64 took_ns = flight_done(&c->flight, &r->flight, now_ns);
 
-	if (!c->turn_ns)
+	/* How much of that was the flush is not known. */
+	if (r->beside && took_ns > r->estimate_ns)
+		took_ns = r->estimate_ns;
+	if (!c->turn_ns && !r->beside)
 		flight_served(&c->flight, &r->flight, r->way, r->sectors, r->service_ns,
 			      c->waiting || c->queued);
 	cello_waited(c, r, now_ns);
@@ -667,6 +670,13 @@ CORE_FN void cello_grown(struct cello *c, struct cello_request *r, u64 sector, u
 	cello_reached(c, r->link.next);
 }
 
+/* The disk, which has one lane, flushed its cache while it had the request: what that takes is
+ * nobody's. */
+CORE_FN void cello_flushed(struct cello_request *r)
+{
+	r->beside = true;
+}
+
 /* Somebody waits for the request now, as for what was merged into it. */
 CORE_FN void cello_waited_for(struct cello *c, struct cello_request *r)
 {
@@ -675,8 +685,8 @@ CORE_FN void cello_waited_for(struct cello *c, struct cello_request *r)
 }
 
 /*
- * `gone`, of the same class, was merged into the request, which waits as it did: the earlier
- * deadline of the two holds for both.
+ * `gone` was merged into the request, which waits as it did. Of two real-time ones the earlier
+ * deadline holds for both.
  */
 CORE_FN void cello_merged(struct cello *c, struct cello_request *r, struct cello_request *gone,
 			  u64 now_ns)
@@ -684,7 +694,8 @@ CORE_FN void cello_merged(struct cello *c, struct cello_request *r, struct cello
 	if (gone->sync)
 		cello_waited_for(c, r);
 	cello_remove(c, gone);
-	if (r->group->class_id != CELLO_REALTIME || r->deadline_ns <= gone->deadline_ns)
+	if (r->group->class_id != CELLO_REALTIME || gone->group->class_id != CELLO_REALTIME ||
+	    r->deadline_ns <= gone->deadline_ns)
 		return;
 	/* It is placed anew. */
 	cello_remove(c, r);

@@ -196,30 +196,51 @@ CORE_FN void cello_swap(struct cello_link *a, struct cello_link *b)
 	cello_before(place->next, b);
 }
 
+/* The scheduled real-time requests in order of deadlines; returns whether they were not. */
+CORE_FN bool cello_sorted(const struct cello *c, struct cello_request **sorted)
+{
+	struct cello_link *l;
+	bool moved = false;
+	u32 n = 0, low, high, middle;
+
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
+		struct cello_request *r = cello_at(l);
+
+		if (r->group->class_id != CELLO_REALTIME)
+			continue;
+		high = n;
+		low = n && !cello_sooner(r, sorted[n - 1]) ? n : 0;
+		while (low < high) {
+			middle = (low + high) / 2;
+			if (cello_sooner(r, sorted[middle]))
+				high = middle;
+			else
+				low = middle + 1;
+		}
+		moved |= low < n;
+		__builtin_memmove(&sorted[low + 1], &sorted[low], (n++ - low) * sizeof(r));
+		sorted[low] = r;
+	}
+	return moved;
+}
+
 /* Real-time requests take each other's places until they are in order of deadlines. */
 CORE_FN void cello_by_deadline(struct cello *c)
 {
-	struct cello_link *l = c->scheduled.next, *next, *before;
-	bool moved = false;
+	struct cello_request *sorted[CELLO_SCHEDULED_CLASS], **next = sorted;
+	struct cello_link *l;
 
-	for (; l != &c->scheduled; l = next) {
-		next = l->next;
+	if (!cello_sorted(c, sorted))
+		return;
+	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
 		if (cello_at(l)->group->class_id != CELLO_REALTIME)
 			continue;
-		for (before = l->prev; before != &c->scheduled; before = before->prev) {
-			struct cello_request *r = cello_at(before);
-
-			if (r->group->class_id != CELLO_REALTIME)
-				continue;
-			if (!cello_sooner(cello_at(l), r))
-				break;
-			cello_swap(before, l);
-			before = l;
-			moved = true;
+		if (l != &(*next)->link) {
+			cello_swap(l, &(*next)->link);
+			l = &(*next)->link;
 		}
+		next++;
 	}
-	if (!moved)
-		return;
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next)
 		cello_reached(c, l);
 	cello_changed(c, c->scheduled.next);

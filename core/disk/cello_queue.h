@@ -112,6 +112,7 @@ struct cello_request {
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
 	bool ahead;      /* the disk has it as it begins just behind the one before (cello.h) */
+	bool beside;     /* the disk flushed its cache meanwhile, for a time that is not known */
 	bool open;       /* interactive: it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool changed;    /* as the scheduled queue, from it on */

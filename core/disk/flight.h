@@ -19,7 +19,9 @@
  * times and half as many are tried by turns, against what is given now, so that a load that changes
  * meanwhile counts for both; more and more seldom as long as nothing comes of it, and soon again
  * when B has changed by a quarter (a write cache that is full, garbage collection). What serves
- * half as fast is seen after some dozen requests, so trying costs little.
+ * half as fast is seen after some dozen requests, so trying costs little. Where requests take twice
+ * or half as long in a lane as alone, alone(r) is learned anew with some that are given one at a
+ * time, or lanes would be taken for fewer, or more.
  *
  *   64 lanes of 5 ms: 1, 2, 4, … 64 at a time after 0.2 s; with 128 nothing more is served.
  *
@@ -100,11 +102,15 @@ struct flight_trial {
 	u32 turn;    /* epochs so far of the try */
 	u32 skip;    /* completions until it is measured: those of the number before */
 	u32 served;
-	u64 begun_ns, work_ns;
+	u64 begun_ns;
+	u64 work_ns;  /* what those took alone that were served since, */
+	u64 lane_ns;  /* and in their lanes */
 	u64 before;   /* B of the level below, or while it rested */
 	u64 rate[2];  /* sums of B at the base and at the other, */
 	u64 least[2]; /* and the least */
 	u64 rest_ns, rested_ns;
+	u64 changed_ns; /* when alone(r) had */
+	bool anew;      /* lanes are learned anew since then */
 };
 
 struct flight {
@@ -230,7 +236,7 @@ CORE_FN void flight_epoch(struct flight *f, u64 now_ns)
 	t->shared = t->more = false;
 	t->skip = f->number > f->most ? f->number : f->most;
 	t->served = t->less = 0;
-	t->work_ns = 0;
+	t->work_ns = t->lane_ns = 0;
 	t->begun_ns = now_ns;
 }
 
@@ -334,6 +340,41 @@ CORE_FN u32 flight_enough(const struct flight *f)
 	return FLIGHT_SURE + 2 * f->most;
 }
 
+/* One at a time are given. */
+CORE_FN void flight_look(struct flight *f, u64 now_ns)
+{
+	f->trial.phase = FLIGHT_LOOKS;
+	flight_level(f, 0, now_ns);
+}
+
+/* Is the base what is measured? */
+CORE_FN bool flight_based(const struct flight_trial *t)
+{
+	return t->phase == FLIGHT_RESTS || (t->phase == FLIGHT_TRIES && !(t->turn & 1));
+}
+
+/* Do requests take another time than alone, by far, and was that not looked at just now? */
+CORE_FN bool flight_differs(const struct flight_trial *t, u64 now_ns)
+{
+	return (t->lane_ns > t->work_ns * 2 || t->lane_ns * 2 < t->work_ns) &&
+	       now_ns - t->changed_ns >= FLIGHT_REST_MIN_NS;
+}
+
+/* What they take alone is known by estimates only until it has been looked at. */
+CORE_FN void flight_changed(struct flight *f, u64 now_ns)
+{
+	struct flight_trial *t = &f->trial;
+	u32 way, at;
+
+	for (way = 0; way < FLIGHT_WAYS; way++)
+		for (at = 0; at < FLIGHT_LENGTHS; at++)
+			f->alone[way][at].seen = 0;
+	t->anew = true;
+	t->rest_ns = FLIGHT_REST_MIN_NS;
+	t->changed_ns = now_ns;
+	flight_look(f, now_ns);
+}
+
 /* B of this epoch is known. */
 CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 {
@@ -394,8 +435,7 @@ CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 			flight_try(f, 1, now_ns);
 			return;
 		}
-		t->phase = FLIGHT_LOOKS;
-		flight_level(f, 0, now_ns);
+		flight_look(f, now_ns);
 	}
 }
 
@@ -413,8 +453,9 @@ CORE_FN bool flight_full(const struct flight *f)
 CORE_FN void flight_lanes(struct flight *f, u64 lanes)
 {
 	/* Lanes that were left empty are there nevertheless. */
-	if (f->trial.shared && lanes < f->lanes)
+	if (f->trial.shared && lanes < f->lanes && !f->trial.anew)
 		return;
+	f->trial.anew = false;
 	f->lanes = lanes < 1 ? 1 : lanes < f->most ? lanes : f->most;
 	flight_next(f);
 }
@@ -438,7 +479,7 @@ CORE_FN void flight_lull(struct flight *f, u64 now_ns)
 }
 
 /* A request was served; `more`: others wait to be given. */
-CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_ns)
+CORE_FN void flight_measure(struct flight *f, u64 alone_ns, u64 lane_ns, bool more, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
 	u64 took_ns, rate;
@@ -458,6 +499,7 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_n
 	t->less += t->spared;
 	t->spared = false;
 	t->work_ns += alone_ns;
+	t->lane_ns += lane_ns;
 	took_ns = now_ns - t->begun_ns;
 	glance = t->phase == FLIGHT_TRIES && t->turn == 1 &&
 		 (t->served == FLIGHT_GLANCE / 4 || t->served == FLIGHT_GLANCE);
@@ -471,8 +513,12 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, bool more, u64 now_n
 			flight_tried(f, false, now_ns);
 		return;
 	}
+	if (f->learns && flight_based(t) && flight_differs(t, now_ns)) {
+		flight_changed(f, now_ns);
+		return;
+	}
 	/* Fewer than usual would leave lanes empty. */
-	if (!f->arm && t->phase != FLIGHT_LOOKS && (t->phase != FLIGHT_TRIES || !(t->turn & 1)))
+	if (!f->arm && (t->phase == FLIGHT_CLIMBS || flight_based(t)))
 		flight_lanes(f, (rate + FLIGHT_UNIT / 2) / FLIGHT_UNIT);
 	if (f->learns)
 		flight_judge(f, rate, now_ns);
@@ -573,7 +619,7 @@ CORE_FN void flight_served(struct flight *f, const struct flight_request *r, u32
 
 	if (r->alone)
 		flight_was_alone(f, a, f->clock_ns - r->given_ns);
-	flight_measure(f, a->seen ? a->ns : guess_ns, more, f->clock_ns);
+	flight_measure(f, a->seen ? a->ns : guess_ns, f->clock_ns - r->begun_ns, more, f->clock_ns);
 }
 
 #endif

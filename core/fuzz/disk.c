@@ -90,6 +90,8 @@ static void land(bool served)
 
 	if (!r)
 		return;
+	if (served && byte() < 16)
+		cello_flushed(r);
 	if (served)
 		cello_done(&c, r, now_ns);
 	else
@@ -107,8 +109,8 @@ static void leave(void)
 	is_at(r, AWAY);
 }
 
-/* Before it or behind it comes a bio, or another request that lies there: of its class, as the
- * module sees to, and it has no sectors of its own any more. */
+/* Before it or behind it comes a bio, or another request that lies there, which has no sectors of
+ * its own any more: most likely of its class. */
 static void grow(void)
 {
 	struct cello_request *r = some(QUEUED), *gone = some(QUEUED);
@@ -117,10 +119,13 @@ static void grow(void)
 
 	if (!r)
 		return;
-	if (gone != r && gone->group->class_id == r->group->class_id) {
+	if (gone != r) {
+		bool both = gone->group->class_id == r->group->class_id;
+
 		sectors = gone->sectors;
 		cello_merged(&c, r, gone, now_ns);
-		CHECK(r->deadline_ns <= gone->deadline_ns || r->group->class_id != CELLO_REALTIME);
+		CHECK(!both || r->deadline_ns <= gone->deadline_ns ||
+		      r->group->class_id != CELLO_REALTIME);
 		is_at(gone, AWAY);
 	}
 	before &= r->sector >= sectors;

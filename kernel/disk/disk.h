@@ -95,6 +95,7 @@ struct disk_request {
 	};
 	struct blkcg_gq *blkg; /* pinned: the group is part of it */
 	enum place place;
+	u32 flushes; /* as it went to the disk (flushes) */
 };
 
 /* A cgroup's requests at one disk. */

@@ -8,10 +8,11 @@
  * process it came from, in this order. Without a class it bypasses Cello. The policy says which
  * request goes to the disk next (dispatch), and is told when it was served (completed), which
  * is also when the next may go. Requests are merged as by the other schedulers: those of one
- * cgroup and one I/O priority, hence of one class.
+ * cgroup and one I/O priority, hence of one class, but for what a journal writes right behind what
+ * others do, which is served with it.
  *
- * Nothing here decides anything: see core/disk/cello.h. Flushes and commands (passthrough) never
- * reach a scheduler.
+ * Nothing here decides anything: see core/disk/cello.h. Commands (passthrough) never reach a
+ * scheduler, nor do flushes: what is written with one comes when the disk has flushed its cache.
  */
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
@@ -38,8 +39,17 @@ extern bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio, uns
 				   struct request **merged);
 extern bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq,
 					  struct list_head *merged);
+#ifdef CONFIG_BLK_WBT
 extern void wbt_disable_default(struct gendisk *disk);
 extern void wbt_enable_default(struct gendisk *disk);
+#else
+static void wbt_disable_default(struct gendisk *disk)
+{
+}
+static void wbt_enable_default(struct gendisk *disk)
+{
+}
+#endif
 
 static bool impatient;
 module_param(impatient, bool, 0644);
@@ -246,12 +256,32 @@ static void free_spares(struct disk *d)
 	}
 }
 
+/* A part of what is done for a flush: what is written after it, or before. */
+static bool is_flush(const struct request *rq)
+{
+	return rq->rq_flags & RQF_FLUSH_SEQ;
+}
+
+/* Where flushes are: one waits or the disk has it, if the two bits differ, and one of them changes
+ * with each that begins or ends. */
+static u32 flushes(const struct request *rq)
+{
+	const struct blk_flush_queue *fq = rq->mq_hctx->fq;
+
+	return fq->flush_pending_idx | fq->flush_running_idx << 1;
+}
+
+static bool flushed(const struct request *rq, u32 before)
+{
+	return before == 1 || before == 2 || flushes(rq) != before;
+}
+
 static struct disk_request *classified(struct disk *d, struct request *rq)
 {
 	struct cello_asked asked;
 	struct cello_group *group = rq->bio ? group_for(d, rq->bio, &asked) : NULL;
-	u64 now_ns = rq->start_time_ns ?: ktime_get_ns();
 	struct disk_request *r;
+	u64 now_ns;
 
 	if (!group)
 		return NULL;
@@ -268,8 +298,9 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	r->cello.sectors = blk_rq_sectors(rq);
 	r->cello.sync = is_sync(rq);
 	r->cello.way = req_op(rq) == REQ_OP_READ ? 0 : is_transfer(rq) ? 1 : 2;
-	r->cello.deadline_ns = cello_deadline(&d->cello, asked.deadline_ns, now_ns);
 	rq->elv.priv[0] = r;
+	now_ns = is_flush(rq) || !rq->start_time_ns ? ktime_get_ns() : rq->start_time_ns;
+	r->cello.deadline_ns = cello_deadline(&d->cello, asked.deadline_ns, now_ns);
 	cello_add(&d->cello, &r->cello, now_ns);
 	return r;
 }
@@ -277,8 +308,9 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struct list_head *merged)
 {
 	d->full = false;
-	/* It was at the disk, and comes back to be tried again; or it must not wait. */
-	if (request_of(rq) || flags) {
+	/* It was at the disk, and comes back to be tried again. What is written with a flush is put
+	 * first as well, though it may wait as any. */
+	if (request_of(rq) || (flags && !is_flush(rq))) {
 		list_add(&rq->queuelist, &d->first);
 		return;
 	}
@@ -481,6 +513,8 @@ static noinline struct request *chosen(struct disk *d, bool *more)
 	if (!r)
 		return NULL;
 	r->place = AT_DISK;
+	if (d->cello.flight.arm)
+		r->flushes = flushes(r->rq);
 	sort_out(d, r->rq);
 	return r->rq;
 }
@@ -553,6 +587,8 @@ static void disk_completed_request(struct request *rq, u64 now)
 	full = cello_full(&d->cello);
 	more = d->full || full;
 	if (r && r->place == AT_DISK) {
+		if (unlikely(d->cello.flight.arm) && flushed(rq, r->flushes))
+			cello_flushed(&r->cello);
 		cello_done(&d->cello, &r->cello, now_ns);
 		if (r->cello.group->class_id == CELLO_REALTIME)
 			note_end(d, &r->cello, now_ns);

@@ -26,7 +26,7 @@ bpftool btf dump file "$btf" format c | awk '
 			"typedef:blkcg_pol_free_cpd_fn typedef:blkcg_pol_bind_cpd_fn typedef:blkcg_pol_alloc_pd_fn " \
 			"typedef:blkcg_pol_init_pd_fn typedef:blkcg_pol_online_pd_fn typedef:blkcg_pol_offline_pd_fn " \
 			"typedef:blkcg_pol_free_pd_fn typedef:blkcg_pol_reset_pd_stats_fn typedef:blkcg_pol_stat_pd_fn " \
-			"struct:blkcg_policy", wanted, " ")
+			"struct:blkcg_policy struct:blk_flush_queue", wanted, " ")
 		for (i = 1; i <= n; i++)
 			is_wanted[wanted[i]] = 1
 	}

@@ -27,12 +27,15 @@
  *   testdiskN/busy_every   each Nth dispatch is refused as one without resources
  *   testdiskN/requeue_every  each Nth request served goes back to the scheduler, and comes again
  *   testdiskN/errors, timeouts, busies, requeues  how often that was done
+ *   testdiskN/flush_us     how much longer than usual a flush takes
+ *   testdiskN/slow         of a parallel one: reads and writes take so many times as long (1, card
+ *                          10), from now on
  *   testdiskN/remove       write 1: the disk is pulled out, requests in flight end in EIO
  *
  * The disk has a volatile write cache as far as the kernel can tell, so flushes and FUA writes
  * arrive. A flush or a discard takes the overhead of a request and leaves the arm alone; a write
- * takes the time of the medium, so a flush has nothing left to do.  A request lost takes no time,
- * its begin and end in the record are when its turn came.
+ * takes the time of the medium, so a flush has nothing left to do, but what flush_us says.  A
+ * request lost takes no time, its begin and end in the record are when its turn came.
  *
  * Not here: a cache that loses data, partitions, zones, more than one discard range a request.
  */
@@ -65,6 +68,7 @@
 #define DISCARD_SECTORS (1U << 21)
 #define TIMEOUT_MS      1000
 #define TIMEOUT_MS_MAX  3600000
+#define SLOW_MAX        1000
 
 static char *model = "turning";
 module_param(model, charp, 0444);
@@ -118,6 +122,7 @@ struct disk {
 	struct model model;
 	struct flash flash;
 	struct fault errors, timeouts, busies, requeues;
+	u64 flush_us;
 	struct line *record;
 	u64 recorded, forgotten; /* lines written ever, and those before which none is kept */
 
@@ -323,6 +328,8 @@ static void begin(struct disk *disk, struct request *rq, struct waiting *w)
 	else
 		w->end_ns +=
 			model_serve(&disk->model, blk_rq_pos(rq), blk_rq_sectors(rq), w->begin_ns);
+	if (req_op(rq) == REQ_OP_FLUSH)
+		w->end_ns += disk->flush_us * 1000;
 	list_for_each_entry_reverse(before, &disk->busy,
 				    list) if (before->end_ns <= w->end_ns) break;
 	list_add(&w->list, &before->list);
@@ -618,6 +625,25 @@ static int timeout_set(void *data, u64 value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(timeout_files, timeout_get, timeout_set, "%llu\n");
 
+static int slow_get(void *data, u64 *value)
+{
+	*value = ((struct disk *)data)->flash.slow;
+	return 0;
+}
+
+static int slow_set(void *data, u64 value)
+{
+	struct disk *disk = data;
+
+	if (!value || value > SLOW_MAX)
+		return -ERANGE;
+	spin_lock_irq(&disk->lock);
+	disk->flash.slow = value;
+	spin_unlock_irq(&disk->lock);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(slow_files, slow_get, slow_set, "%llu\n");
+
 /* Not at once: removing the disk waits until nobody is in its files. */
 static int remove_set(void *data, u64 value)
 {
@@ -644,6 +670,9 @@ static void add_files(struct disk *disk)
 	debugfs_create_file("record", 0600, disk->dir, disk, &record_files);
 	debugfs_create_u64("busy_ns", 0400, disk->dir, &disk->busy_ns);
 	debugfs_create_u64("served", 0400, disk->dir, &disk->served);
+	debugfs_create_u64("flush_us", 0600, disk->dir, &disk->flush_us);
+	if (disk->model.shape->parallel)
+		debugfs_create_file_unsafe("slow", 0600, disk->dir, disk, &slow_files);
 	add_fault(disk, &disk->errors, "error_every", "errors");
 	add_fault(disk, &disk->timeouts, "timeout_every", "timeouts");
 	add_fault(disk, &disk->busies, "busy_every", "busies");

@@ -667,3 +667,48 @@ fn turns_are_short_beside_who_waits() {
         assert!(read > 4500.0, "{read:.0}/s read");
     }
 }
+
+/// A disk takes several times as long from now on, or less again (a full cache, another zone): what
+/// it serves side by side is learned anew, and meanwhile, too, it is used and shares are kept.
+#[test]
+fn a_disk_that_changes() {
+    for (lanes, outstanding) in [(8, 32), (24, 64), (1, 8)] {
+        for weights in [[1, 4, 0], [0, 1, 0]] {
+            let mut world = pool(lanes, 400, weights);
+            if weights[0] > 0 {
+                world.client(Class::Interactive, 100, outstanding, 8);
+            }
+            world.client(Class::Throughput, 100, outstanding, 8);
+            world.begin();
+            let mut second = 3;
+            world.run(second * SECOND);
+            for takes_us in [3200, 400, 12_800, 400] {
+                world.pool.as_mut().unwrap().0 = takes_us * 1000;
+                for since in 1..=4 {
+                    let before = world.responses.clone();
+                    second += 1;
+                    world.run(second * SECOND);
+                    let got: Vec<f64> = world
+                        .responses
+                        .iter()
+                        .zip(before)
+                        .map(|(now, before)| (now.requests - before.requests) as f64)
+                        .collect();
+                    let whole = got.iter().sum::<f64>() * takes_us as f64 / (lanes as f64 * 1e6);
+                    let case = format!(
+                        "{lanes} lanes {weights:?}, {takes_us} us, {since} s: {got:?}, {whole:.3}"
+                    );
+                    println!("{case}");
+                    assert!(whole > if since == 1 { 0.9 } else { 0.95 }, "{case}");
+                    // There is one request more or less of each at the seconds' ends.
+                    if since > 1 && weights[0] > 0 {
+                        assert!(
+                            (got[1] - got[0] * 4.0).abs() < 0.03 * got[1] + 8.0,
+                            "{case}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
