@@ -259,6 +259,27 @@ CORE_FN void cello_group_end(struct cello *c, struct cello_group *g, u64 now_ns)
 		c->serves = 0;
 }
 
+/* The class was there lately. */
+CORE_FN bool cello_lately(const struct cello_class *k, u64 now_ns)
+{
+	return now_ns < k->came_ns + CELLO_LATELY_NS;
+}
+
+/* A real-time request comes: what was shorter is forgotten in the end. What cannot be in time even
+ * alone does not count. */
+CORE_FN void cello_hurries(struct cello *c, const struct cello_request *r, u64 now_ns)
+{
+	struct cello_class *k = &c->class[CELLO_REALTIME];
+	u64 ns = r->deadline_ns > now_ns ? r->deadline_ns - now_ns : 0;
+
+	if (ns < flight_alone(&c->flight, r->way, r->sectors)->ns)
+		return;
+	if (ns < k->urgent_ns || !cello_lately(k, now_ns))
+		k->urgent_ns = ns;
+	else
+		k->urgent_ns += (ns - k->urgent_ns) / 64;
+}
+
 /* A request comes. Sector, sectors, way, sync, deadline and group are set. */
 CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 {
@@ -269,6 +290,8 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	r->service_ns = r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
 	r->scheduled = r->early = r->changed = r->promised = r->beside = false;
 	cello_await_came(c, g, now_ns);
+	if (g->class_id == CELLO_REALTIME)
+		cello_hurries(c, r, now_ns);
 	k->came_ns = now_ns;
 	if (!g->present++)
 		g->since_ns = now_ns;
@@ -331,7 +354,7 @@ CORE_FN bool cello_may_come(const struct cello *c, u32 class_id, u32 other, u64 
 {
 	const struct cello_class *k = &c->class[class_id];
 
-	return class_id != other && now_ns < k->came_ns + CELLO_LATELY_NS && cello_ready(c, k);
+	return class_id != other && cello_lately(k, now_ns) && cello_ready(c, k);
 }
 
 CORE_FN bool cello_disputed(const struct cello *c, u32 class_id, u64 now_ns)
@@ -389,21 +412,38 @@ CORE_FN bool cello_fills(const struct cello *c, u64 now_ns)
 	       (cello_empty(&c->scheduled) && !cello_disputed(c, CELLO_THROUGHPUT, now_ns));
 }
 
-/* It may, but is an interactive class there, or was lately, that waits long, does not use all of
- * its share, and has but few requests? What it waits for is what others have at the disk, and where
- * the number of those is learned, with no time said for them, they have less then. */
-CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
+/* Would a real-time request that came now wait in the disk for half of the time to its deadline, if
+ * that is as short as the shortest were lately? */
+CORE_FN bool cello_urgent(const struct cello *c, u64 now_ns)
+{
+	const struct cello_class *k = &c->class[CELLO_REALTIME];
+
+	return k->urgent_ns && cello_lately(k, now_ns) && cello_behind_ns(c) * 2 > k->urgent_ns;
+}
+
+/* Is an interactive class there, or was lately, that waits long, does not use all of its share, and
+ * has but few requests? */
+CORE_FN bool cello_waits_long(const struct cello *c, u64 now_ns)
 {
 	const struct cello_class *k = &c->class[CELLO_INTERACTIVE];
+
+	if (c->flight_ns < CELLO_FLIGHT_HELD_NS)
+		return false;
+	return k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && cello_lately(k, now_ns) && !k->greedy &&
+	       k->part.present <= c->flight.lanes * 2;
+}
+
+/* It may, but what such a class waits for, or real-time requests would, is what others have at the
+ * disk: where the number of those is learned, with no time said for them, they have less then. */
+CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
+{
 	const struct flight *f = &c->flight;
 
 	if (!f->learns || f->arm || c->flight_max_ns || f->trial.phase == FLIGHT_CLIMBS)
 		return false;
-	if (f->number < f->lanes || f->number < CELLO_FLIGHT_LEAST ||
-	    c->flight_ns < CELLO_FLIGHT_HELD_NS)
+	if (f->number < f->lanes || f->number < CELLO_FLIGHT_LEAST)
 		return false;
-	return k->waits_ns > CELLO_FLIGHT_HELD_NS / 2 && now_ns < k->came_ns + CELLO_LATELY_NS &&
-	       !k->greedy && k->part.present <= f->lanes * 2;
+	return cello_waits_long(c, now_ns) || cello_urgent(c, now_ns);
 }
 
 /* Though requests may wait, none goes to the disk now: it waits for somebody, or it is the turn of
@@ -480,7 +520,7 @@ CORE_FN struct cello_request *cello_scheduled_next(struct cello *c, bool may, bo
 		return 0;
 	}
 	r = cello_at(c->scheduled.next);
-	if (held && !r->early)
+	if (held && !r->early && r->group->class_id != CELLO_REALTIME)
 		return 0;
 	cello_reached(c, &r->link);
 	return r;

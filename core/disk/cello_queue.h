@@ -178,6 +178,8 @@ struct cello_class {
 	u64 missed;    /* the last round in which one that was awaited did not come */
 	u64 came_ns;   /* its last request */
 	u64 waits_ns;  /* its requests wait so long for others', on average, but for turns */
+	u64 urgent_ns; /* real-time: the shortest of its deadlines lately, from when a request came
+			*/
 	bool turned;   /* it had a turn in this round (cello_share.h) */
 	bool greedy;   /* it used its share of the last round, not by turns, and had requests */
 	u64 late;      /* real-time requests served after their deadline */
@@ -330,15 +332,25 @@ CORE_FN u64 cello_growth(struct cello *c, struct cello_link *at, const struct ce
 	return with > next->estimate_ns ? with - next->estimate_ns : 0;
 }
 
-/* The disk begins with the scheduled queue: when it is done with what it has, or with the first of
- * those that it serves side by side. */
+/* So long until one of the lanes is free for what the disk is given next, which serves in order. */
+CORE_FN u64 cello_behind_ns(const struct cello *c)
+{
+	const struct flight *f = &c->flight;
+
+	if (f->number < f->lanes)
+		return 0;
+	return CORE_DIV(c->flight_ns * (f->number - f->lanes + 1), f->number);
+}
+
+/* The disk begins with the scheduled queue: when it is done with what it has, or one of the lanes
+ * is free. */
 CORE_FN u64 cello_free(const struct cello *c, u64 now_ns)
 {
 	const struct flight *f = &c->flight;
 	u64 free_ns = c->begun_ns + c->flight_ns;
 
 	if (f->lanes > 1)
-		return f->number < f->lanes ? now_ns : now_ns + CORE_DIV(c->flight_ns, f->number);
+		return now_ns + cello_behind_ns(c);
 	return f->number && free_ns > now_ns ? free_ns : now_ns;
 }
 

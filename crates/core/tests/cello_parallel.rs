@@ -712,3 +712,48 @@ fn a_disk_that_changes() {
         }
     }
 }
+
+/// Beside one that has as much at the disk as it may, real-time requests are in time, and what is promised
+/// is kept, also while it is tried whether more at a time help; and the disk is used.
+#[test]
+fn deadlines_hold_whatever_is_tried() {
+    let pools = [(8, 4000), (8, 400), (64, 5000)].map(Some);
+    for (pool_of, deadline_ms) in pools
+        .iter()
+        .flat_map(|p| [7, 10, 15, 25, 50].map(|d| (*p, d)))
+        .chain([(None, 20)])
+    {
+        let mut world = match pool_of {
+            Some((lanes, takes_us)) => pool(lanes, takes_us, [200, 100, 200]),
+            None => parallel(Shape::PARALLEL, [200, 100, 200]),
+        };
+        let asker = world.client(Class::Realtime, 100, 1, 8);
+        world.clients[asker].think_ns = 40_000_000;
+        world.clients[asker].deadline_ns = deadline_ms * 1_000_000;
+        let other = world.client(Class::Throughput, 100, 128, 8);
+        world.begin();
+        world.run(3 * SECOND);
+        let (before, class) = (world.responses.clone(), world.cello.class(Class::Realtime));
+        world.run(23 * SECOND);
+        let got = |i: usize| world.responses[i].requests - before[i].requests;
+        let promised = world.responses[asker].promised - before[asker].promised;
+        let all = match pool_of {
+            Some((lanes, takes_us)) => 20e6 * lanes as f64 / takes_us as f64,
+            None => 2.0 * unscheduled(Shape::PARALLEL, 128, 8, false),
+        };
+        let whole = (got(asker) + got(other)) as f64 / all;
+        let now = world.cello.class(Class::Realtime);
+        let case = format!(
+            "{pool_of:?}, {deadline_ms} ms: of {}, {promised} promised, {} late; {whole:.3} of the disk",
+            got(asker),
+            now.late - class.late
+        );
+        println!("{case}");
+        assert_eq!(
+            (now.late - class.late, now.broken),
+            (0, class.broken),
+            "{case}"
+        );
+        assert!(whole > 0.95, "{case}");
+    }
+}
