@@ -434,7 +434,8 @@ CORE_FN bool cello_waits_long(const struct cello *c, u64 now_ns)
 }
 
 /* It may, but what such a class waits for, or real-time requests would, is what others have at the
- * disk: where the number of those is learned, with no time said for them, they have less then. */
+ * disk: where the number of those is learned, with no time said for them, they have less then; but
+ * for interactive requests that come before others anyway. */
 CORE_FN bool cello_held(const struct cello *c, u64 now_ns)
 {
 	const struct flight *f = &c->flight;
@@ -520,8 +521,10 @@ CORE_FN struct cello_request *cello_scheduled_next(struct cello *c, bool may, bo
 		return 0;
 	}
 	r = cello_at(c->scheduled.next);
-	if (held && !r->early && r->group->class_id != CELLO_REALTIME)
+	if (held && !r->early && r->group->class_id != CELLO_REALTIME) {
+		flight_withheld(&c->flight, now_ns);
 		return 0;
+	}
 	cello_reached(c, &r->link);
 	return r;
 }
@@ -543,8 +546,6 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 	if (may ? cello_waits(c) : !cello_may_continue(c))
 		goto none;
 	held = cello_held(c, now_ns);
-	if (held)
-		flight_withheld(&c->flight, now_ns);
 	if (may && !held)
 		r = cello_alone(c);
 	if (!r)
@@ -731,16 +732,20 @@ CORE_FN void cello_waited_for(struct cello *c, struct cello_request *r)
 CORE_FN void cello_merged(struct cello *c, struct cello_request *r, struct cello_request *gone,
 			  u64 now_ns)
 {
+	u64 urgent_ns;
+
 	if (gone->sync)
 		cello_waited_for(c, r);
 	cello_remove(c, gone);
 	if (r->group->class_id != CELLO_REALTIME || gone->group->class_id != CELLO_REALTIME ||
 	    r->deadline_ns <= gone->deadline_ns)
 		return;
-	/* It is placed anew. */
+	/* It is placed anew; nobody comes, in more of a hurry than before. */
+	urgent_ns = c->class[CELLO_REALTIME].urgent_ns;
 	cello_remove(c, r);
 	r->deadline_ns = gone->deadline_ns;
 	cello_add(c, r, now_ns);
+	c->class[CELLO_REALTIME].urgent_ns = urgent_ns;
 }
 
 #endif

@@ -3,17 +3,17 @@
  * cello_room.h - room for requests: tags, of which a disk's scheduler has so many
  *
  * Who wants a tag while there is none waits for one outside of every share. So the last quarter is
- * left to those who hold little: whoever holds as many takes further ones only from the first three
- * quarters. Whoever that is: a group, all of a tenant's, which is a group at the top with what is
- * below it, or all of a class's. Were groups alone to leave some, many of them, which hold one
- * each, would leave none. So a tenant that holds an eighth leaves the last eighth, and a class that
- * holds a sixteenth the last sixteenth.
+ * left to those who hold little: whoever holds a quarter takes further ones only from the first
+ * three quarters. Whoever that is: a group, all of a tenant's, which is a group at the top with
+ * what is below it, or all of a class's. Were groups alone to leave some, many of them, which hold
+ * one each, would leave none. So a tenant that holds an eighth leaves the last eighth, and a class
+ * that holds a sixteenth the last sixteenth.
  *
  * From then on, and not only when three quarters are full: a tag of the last that comes free wakes
  * one of all who wait, and if that one may not take it, it wakes nobody.
  *
  *   128 tags, 512 requests of one group and 12 of another: the first holds 96, the second 12,
- *   and which of them is served is the scheduler's choice. Two that want all have 96 among them.
+ *   and which of them is served is the scheduler's choice. Two that want all have 96 between them.
  *   200 groups of one tenant with a request each: they hold 112, and another tenant gets the
  *   next 8, and another class the last.
  *

@@ -109,7 +109,7 @@ struct flight_trial {
 	u64 rate[2];  /* sums of B at the base and at the other, */
 	u64 least[2]; /* and the least */
 	u64 rest_ns, rested_ns;
-	u64 changed_ns; /* when alone(r) had */
+	u64 changed_ns; /* when alone(r) was last found to be another */
 	bool anew;      /* lanes are learned anew since then */
 };
 
@@ -353,10 +353,11 @@ CORE_FN bool flight_based(const struct flight_trial *t)
 	return t->phase == FLIGHT_RESTS || (t->phase == FLIGHT_TRIES && !(t->turn & 1));
 }
 
-/* Do requests take another time than alone, by far, and was that not looked at just now? */
+/* Do requests take another time than alone, by far? Not before lanes were learned since that was
+ * looked at last, and not too soon. */
 CORE_FN bool flight_differs(const struct flight_trial *t, u64 now_ns)
 {
-	return (t->lane_ns > t->work_ns * 2 || t->lane_ns * 2 < t->work_ns) &&
+	return !t->anew && (t->lane_ns > t->work_ns * 2 || t->lane_ns * 2 < t->work_ns) &&
 	       now_ns - t->changed_ns >= FLIGHT_REST_MIN_NS;
 }
 
@@ -513,7 +514,7 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, u64 lane_ns, bool mo
 			flight_tried(f, false, now_ns);
 		return;
 	}
-	if (f->learns && flight_based(t) && flight_differs(t, now_ns)) {
+	if (f->learns && !f->arm && flight_based(t) && flight_differs(t, now_ns)) {
 		flight_changed(f, now_ns);
 		return;
 	}

@@ -11,8 +11,8 @@
  * cgroup and one I/O priority, hence of one class, but for what a journal writes right behind what
  * others do, which is served with it.
  *
- * Nothing here decides anything: see core/disk/cello.h. Commands (passthrough) never reach a
- * scheduler, nor do flushes: what is written with one comes when the disk has flushed its cache.
+ * Nothing here decides anything: see core/disk/cello.h. Flushes and commands (passthrough) never
+ * reach a scheduler.
  */
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
@@ -256,32 +256,33 @@ static void free_spares(struct disk *d)
 	}
 }
 
-/* A part of what is done for a flush: what is written after it, or before. */
-static bool is_flush(const struct request *rq)
+/* Where flushes are: 1 if one waits or the disk has it, and a number that changes with each that
+ * begins or ends, as one of two bits of its hardware queue does. */
+static u32 flushes(const struct disk *d)
 {
-	return rq->rq_flags & RQF_FLUSH_SEQ;
+	struct blk_mq_hw_ctx *hctx;
+	u32 number = 0, some = 0;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(d->q, hctx, i)
+	{
+		number += hctx->fq->flush_pending_idx + 2 * hctx->fq->flush_running_idx;
+		some |= hctx->fq->flush_pending_idx != hctx->fq->flush_running_idx;
+	}
+	return number << 1 | some;
 }
 
-/* Where flushes are: one waits or the disk has it, if the two bits differ, and one of them changes
- * with each that begins or ends. */
-static u32 flushes(const struct request *rq)
+static bool flushed(const struct disk *d, u32 before)
 {
-	const struct blk_flush_queue *fq = rq->mq_hctx->fq;
-
-	return fq->flush_pending_idx | fq->flush_running_idx << 1;
-}
-
-static bool flushed(const struct request *rq, u32 before)
-{
-	return before == 1 || before == 2 || flushes(rq) != before;
+	return (before & 1) || flushes(d) != before;
 }
 
 static struct disk_request *classified(struct disk *d, struct request *rq)
 {
 	struct cello_asked asked;
 	struct cello_group *group = rq->bio ? group_for(d, rq->bio, &asked) : NULL;
+	u64 now_ns = rq->start_time_ns ?: ktime_get_ns();
 	struct disk_request *r;
-	u64 now_ns;
 
 	if (!group)
 		return NULL;
@@ -298,9 +299,8 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	r->cello.sectors = blk_rq_sectors(rq);
 	r->cello.sync = is_sync(rq);
 	r->cello.way = req_op(rq) == REQ_OP_READ ? 0 : is_transfer(rq) ? 1 : 2;
-	rq->elv.priv[0] = r;
-	now_ns = is_flush(rq) || !rq->start_time_ns ? ktime_get_ns() : rq->start_time_ns;
 	r->cello.deadline_ns = cello_deadline(&d->cello, asked.deadline_ns, now_ns);
+	rq->elv.priv[0] = r;
 	cello_add(&d->cello, &r->cello, now_ns);
 	return r;
 }
@@ -308,9 +308,9 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struct list_head *merged)
 {
 	d->full = false;
-	/* It was at the disk, and comes back to be tried again. What is written with a flush is put
-	 * first as well, though it may wait as any. */
-	if (request_of(rq) || (flags && !is_flush(rq))) {
+	/* It was at the disk, and comes back to be tried again; or it must not wait: until what is
+	 * written after a flush is at the disk the kernel sends no other flush. */
+	if (request_of(rq) || flags) {
 		list_add(&rq->queuelist, &d->first);
 		return;
 	}
@@ -514,7 +514,7 @@ static noinline struct request *chosen(struct disk *d, bool *more)
 		return NULL;
 	r->place = AT_DISK;
 	if (d->cello.flight.arm)
-		r->flushes = flushes(r->rq);
+		r->flushes = flushes(d);
 	sort_out(d, r->rq);
 	return r->rq;
 }
@@ -587,7 +587,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 	full = cello_full(&d->cello);
 	more = d->full || full;
 	if (r && r->place == AT_DISK) {
-		if (unlikely(d->cello.flight.arm) && flushed(rq, r->flushes))
+		if (unlikely(d->cello.flight.arm) && flushed(d, r->flushes))
 			cello_flushed(&r->cello);
 		cello_done(&d->cello, &r->cello, now_ns);
 		if (r->cello.group->class_id == CELLO_REALTIME)

@@ -713,6 +713,30 @@ fn a_disk_that_changes() {
     }
 }
 
+/// A disk that serves fewer side by side from now on, and as slowly as a throttled volume does.
+#[test]
+fn lanes_that_are_gone_are_forgotten() {
+    for weights in [[1, 4, 0], [0, 1, 0]] {
+        let mut world = pool(16, 400, weights);
+        if weights[0] > 0 {
+            world.client(Class::Interactive, 100, 32, 8);
+        }
+        world.client(Class::Throughput, 100, 32, 8);
+        world.begin();
+        world.run(4 * SECOND);
+        assert_eq!(world.cello.at_disk().1, 16);
+        world.pool = Some((10_000_000, vec![world.now_ns]));
+        let lanes: Vec<u32> = (5..15)
+            .map(|second| {
+                world.run(second * SECOND);
+                world.cello.at_disk().1
+            })
+            .collect();
+        println!("{weights:?}: {lanes:?}");
+        assert_eq!(lanes[9], 1, "{weights:?}: {lanes:?}");
+    }
+}
+
 /// Beside one that has as much at the disk as it may, real-time requests are in time, and what is promised
 /// is kept, also while it is tried whether more at a time help; and the disk is used.
 #[test]
@@ -752,6 +776,12 @@ fn deadlines_hold_whatever_is_tried() {
         assert_eq!(
             (now.late - class.late, now.broken),
             (0, class.broken),
+            "{case}"
+        );
+        // One in 40 ms and what it takes, of which all that can be are promised.
+        assert!(got(asker) > 20_000 / (40 + 10), "{case}");
+        assert!(
+            promised * 10 > got(asker) * 9 || deadline_ms < 10 || pool_of.is_none(),
             "{case}"
         );
         assert!(whole > 0.95, "{case}");
