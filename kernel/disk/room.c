@@ -45,10 +45,8 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct noted *n = note_of(d);
 	u32 all = data->q->nr_requests, tags, most;
 
-	if (room_ample(d))
-		return;
 	most = tags = cello_room_tags(all, d->cello.flight.arm, waited_for(opf));
-	if (READ_ONCE(n->task) == current)
+	if (!room_ample(d) && READ_ONCE(n->task) == current)
 		most = cello_room_for(&d->room, &n->at, tags);
 	if (most < all)
 		data->shallow_depth = depth_of(data->hctx, most, all);
