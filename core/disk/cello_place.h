@@ -201,7 +201,7 @@ CORE_FN bool cello_sorted(const struct cello *c, struct cello_request **sorted)
 {
 	struct cello_link *l;
 	bool moved = false;
-	u32 n = 0, low, high, middle;
+	u32 n = 0, low, high, middle, i;
 
 	for (l = c->scheduled.next; l != &c->scheduled; l = l->next) {
 		struct cello_request *r = cello_at(l);
@@ -218,7 +218,8 @@ CORE_FN bool cello_sorted(const struct cello *c, struct cello_request **sorted)
 				low = middle + 1;
 		}
 		moved |= low < n;
-		__builtin_memmove(&sorted[low + 1], &sorted[low], (n++ - low) * sizeof(r));
+		for (i = n++; i > low; i--)
+			sorted[i] = sorted[i - 1];
 		sorted[low] = r;
 	}
 	return moved;
