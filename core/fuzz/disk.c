@@ -163,7 +163,7 @@ static void set(void)
 
 static void tag(void)
 {
-	u32 n = byte(), i, most, held = 0;
+	u32 n = byte(), i, most, held = 0, waits[CELLO_ROOM_LEVELS];
 	struct cello_room_at at;
 
 	if (n & 128 && tags) {
@@ -176,13 +176,16 @@ static void tag(void)
 	at.slot[CELLO_ROOM_TENANT] = cello_room_slot(n % 5);
 	at.slot[CELLO_ROOM_CLASS] = n % CELLO_CLASSES;
 	CHECK(at.slot[CELLO_ROOM_GROUP] < CELLO_ROOM_SLOTS);
-	most = cello_room_for(&room, &at, TAGS);
-	CHECK(most <= TAGS && most >= cello_room_most(TAGS, CELLO_ROOM_GROUP));
-	CHECK(cello_room_for(&room, &at, cello_room_tags(n, true, false)) <= CELLO_ROOM_BEHIND);
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
+		waits[i] = byte();
+	most = cello_room_for(&room, &at, waits, TAGS);
+	CHECK(most <= TAGS && most >= TAGS / 4);
+	CHECK(cello_room_for(&room, &at, waits, cello_room_tags(n, true, false)) <=
+	      CELLO_ROOM_BEHIND);
 	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
 		if (room.held[i][at.slot[i]] > held)
 			held = room.held[i][at.slot[i]];
-	CHECK(most == TAGS || held >= TAGS - most);
+	CHECK(most == TAGS || held >= cello_room_part(TAGS, 1));
 	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
 	if (tags < most) {
 		taken[tags++] = at;

@@ -41,10 +41,11 @@ enum {
 	INSERTED_AT_ONCE = 4, /* of requests that come together, while interrupts are off */
 };
 
-/* Of the bio that a task was last seen with: where its group counts. */
+/* Of the bio that a task was last seen with: where its group counts, and what waited there. */
 struct noted {
 	const struct task_struct *task;
 	struct cello_room_at at;
+	u32 waits[CELLO_ROOM_LEVELS];
 };
 
 /* Of a real-time request that ended; what `realtime` of debugfs shows. */

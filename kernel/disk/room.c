@@ -22,8 +22,10 @@ void room_note(struct disk *d, struct cello_group *g)
 	struct noted *n = note_of(d);
 
 	WRITE_ONCE(n->task, NULL);
-	if (g)
+	if (g) {
 		n->at = *room_at(g);
+		cello_backlog(&d->cello, g, n->waits);
+	}
 	WRITE_ONCE(n->task, g ? current : NULL);
 }
 
@@ -42,12 +44,16 @@ static u32 depth_of(const struct blk_mq_hw_ctx *hctx, u32 most, u32 tags)
 void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct disk *d = disk_of(data->q);
-	struct noted *n = note_of(d);
+	bool arm = d->cello.flight.arm, ample = room_ample(d);
 	u32 all = data->q->nr_requests, tags, most;
+	struct noted *n;
 
-	most = tags = cello_room_tags(all, d->cello.flight.arm, waited_for(opf));
-	if (!room_ample(d) && READ_ONCE(n->task) == current)
-		most = cello_room_for(&d->room, &n->at, tags);
+	if (ample && !arm)
+		return;
+	most = tags = cello_room_tags(all, arm, waited_for(opf));
+	n = note_of(d);
+	if (!ample && READ_ONCE(n->task) == current)
+		most = cello_room_for(&d->room, &n->at, n->waits, tags);
 	if (most < all)
 		data->shallow_depth = depth_of(data->hctx, most, all);
 }
@@ -60,8 +66,8 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 static void depth_updated(struct request_queue *q, bool arm)
 {
 	u32 tags = q->nr_requests;
-	u32 least = min(cello_room_most(cello_room_tags(tags, arm, false), CELLO_ROOM_GROUP),
-			2 * q->tag_set->queue_depth);
+	u32 least =
+		min(max(cello_room_tags(tags, arm, false) / 4, 1U), 2 * q->tag_set->queue_depth);
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 

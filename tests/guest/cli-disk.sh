@@ -273,6 +273,12 @@ done
 equal killed "$(no_files)" "$before"
 if ((reached > 0 && reached < i - 1)); then pass killed-midway; else fail killed-midway "$reached of $((i - 1)) times"; fi
 
+# Without an arm it has more of them at a time, and keeps more requests for that.
+check up-wide qlinux up disk $DEV --arm no
+equal up-wide-requests "$(cat $SYS/nr_requests)" 512
+check down-wide qlinux down disk $DEV
+equal down-wide-as-before "$(no_files)" "$before"
+
 # Somebody else has a hand in it.
 check up-again qlinux up disk $DEV
 echo none >$SYS/scheduler

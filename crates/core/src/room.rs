@@ -11,7 +11,12 @@ mod c {
         pub fn qcore_room_slot(key: u64) -> u32;
         pub fn qcore_room_take(room: *mut u64, at: *const super::At);
         pub fn qcore_room_give(room: *mut u64, at: *const super::At);
-        pub fn qcore_room_for(room: *const u64, at: *const super::At, tags: u32) -> u32;
+        pub fn qcore_room_for(
+            room: *const u64,
+            at: *const super::At,
+            waits: *const u32,
+            tags: u32,
+        ) -> u32;
         pub fn qcore_room_tags(tags: u32, arm: bool, waited_for: bool) -> u32;
         pub fn qcore_room_ample(requests: u32, tags: u32) -> bool;
     }
@@ -80,9 +85,10 @@ impl Room {
         unsafe { c::qcore_room_give(self.0.as_mut_ptr(), at.check()) }
     }
 
-    /// How many of the tags the next request may choose from, the first ones.
-    pub fn choice(&self, at: &At, tags: u32) -> u32 {
+    /// How many of the tags the next request may choose from, the first ones; so many `waits` of
+    /// the group's, the tenant's and the class's.
+    pub fn choice(&self, at: &At, waits: &[u32; 3], tags: u32) -> u32 {
         // SAFETY: the slots exist.
-        unsafe { c::qcore_room_for(self.0.as_ptr(), at.check(), tags) }
+        unsafe { c::qcore_room_for(self.0.as_ptr(), at.check(), waits.as_ptr(), tags) }
     }
 }

@@ -256,9 +256,10 @@ void qcore_room_give(struct cello_room *room, const struct cello_room_at *at)
 	cello_room_give(room, at);
 }
 
-u32 qcore_room_for(const struct cello_room *room, const struct cello_room_at *at, u32 tags)
+u32 qcore_room_for(const struct cello_room *room, const struct cello_room_at *at, const u32 *waits,
+		   u32 tags)
 {
-	return cello_room_for(room, at, tags);
+	return cello_room_for(room, at, waits, tags);
 }
 
 u32 qcore_room_tags(u32 tags, bool arm, bool waited_for)

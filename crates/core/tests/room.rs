@@ -10,6 +10,13 @@ use std::collections::BTreeMap;
 struct Tags {
     room: Room,
     taken: Vec<Option<At>>,
+    /// That are at the disk; the others wait.
+    given: Vec<bool>,
+}
+
+/// Where it counts on each level.
+fn levels(at: &At) -> [u32; 3] {
+    [at.group, at.tenant, at.class]
 }
 
 /// Of a group at the top, in one of three classes.
@@ -27,28 +34,40 @@ impl Tags {
         Tags {
             room: Room::default(),
             taken: vec![None; tags],
+            given: vec![true; tags],
         }
     }
 
     /// How many tags a request may choose from, by the definition: a group that holds a quarter
-    /// leaves the last one, else a tenant that holds an eighth the last of those, and a class that
-    /// holds a sixteenth likewise.
+    /// leaves as many, a tenant that holds an eighth likewise, and a class that holds a sixteenth;
+    /// and whoever holds a sixteenth up to three times as many, by the part of that which waits.
     fn may(&self, at: &At) -> usize {
         let tags = self.taken.len();
-        let levels = |at: &At| [(at.group, 4), (at.tenant, 8), (at.class, 16)];
-        for (level, (whose, parts)) in levels(at).into_iter().enumerate() {
-            let held = self.held_by(|other| levels(other)[level].0 == whose);
-            if held >= tags.div_ceil(parts) {
-                return (tags - tags.div_ceil(parts)).max(1);
-            }
-        }
-        tags
+        let waits = self.waits(at);
+        let leaves = [4, 8, 16].into_iter().enumerate().map(|(level, parts)| {
+            let held = self.held_by(|other| levels(other)[level] == levels(at)[level]);
+            let least = Some(tags.div_ceil(parts)).filter(|part| held >= *part);
+            let part = (held >= tags.div_ceil(16)).then(|| waits[level] as usize * tags / held);
+            let more = part.map_or(0, |part| part * 3 / parts);
+            least.unwrap_or(0).max(more)
+        });
+        (tags - leaves.max().unwrap()).max(1)
+    }
+
+    /// How many wait, of each level.
+    fn waits(&self, at: &At) -> [u32; 3] {
+        [0, 1, 2].map(|level| {
+            let waits = |(other, given): &(&Option<At>, &bool)| {
+                !**given && other.is_some_and(|o| levels(&o)[level] == levels(at)[level])
+            };
+            self.taken.iter().zip(&self.given).filter(waits).count() as u32
+        })
     }
 
     /// Whether the group got another tag: the first that is free of those it may choose from.
     fn ask_at(&mut self, at: At) -> bool {
         let tags = self.taken.len();
-        let may = self.room.choice(&at, tags as u32) as usize;
+        let may = self.room.choice(&at, &self.waits(&at), tags as u32) as usize;
         assert_eq!(may, self.may(&at), "{at:?} of {tags}");
         let there = self.taken.iter().flatten().count();
         assert!(!ample(there as u32, tags as u32) || may == tags);
@@ -61,13 +80,25 @@ impl Tags {
 
     /// Likewise, of one that has but so many tags to choose from.
     fn ask_for(&mut self, group: u32, tags: u32) -> bool {
-        self.take(top(group), self.room.choice(&top(group), tags) as usize)
+        let may = self.room.choice(&top(group), &[0; 3], tags);
+        self.take(top(group), may as usize)
+    }
+
+    /// Likewise, a request that waits.
+    fn ask_to_wait(&mut self, at: At) -> bool {
+        let before = self.taken.clone();
+        let got = self.ask_at(at);
+        for (tag, was) in before.iter().enumerate() {
+            self.given[tag] &= was.is_some() || self.taken[tag].is_none();
+        }
+        got
     }
 
     fn take(&mut self, at: At, may: usize) -> bool {
         let Some(free) = self.taken[..may].iter().position(Option::is_none) else {
             return false;
         };
+        self.given[free] = true;
         self.taken[free] = Some(at);
         self.room.take(&at);
         true
@@ -135,6 +166,89 @@ fn what_nobody_waits_for_fills_little() {
     }
 }
 
+/// Whose requests wait leaves three quarters, and a tenant's and a class's half and a quarter of that.
+#[test]
+fn those_that_wait_leave_most() {
+    let at = |group, tenant, class| At {
+        group,
+        tenant,
+        class,
+    };
+    let mut tags = Tags::new(512);
+    while tags.ask_to_wait(at(0, 0, 0)) | tags.ask_to_wait(at(1, 1, 1)) {}
+    assert_eq!([tags.held(0), tags.held(1)], [64, 64]);
+    while tags.ask_at(at(2, 2, 2)) {}
+    assert_eq!(
+        tags.held(2),
+        256,
+        "who is served at once may have the others"
+    );
+
+    // While few wait they are as others.
+    let mut few = Tags::new(512);
+    while few.held(0) < 40 {
+        assert!(few.ask_to_wait(at(0, 0, 0)));
+    }
+    let less = [0, 10, 20, 30].map(|n| {
+        few.given[0..n].fill(true);
+        few.may(&at(0, 0, 0))
+    });
+    assert_eq!(less, [128, 224, 320, 416]);
+
+    // Many groups with a few each leave three eighths to other tenants, and those some to other
+    // classes.
+    let mut tags = Tags::new(512);
+    let many = |tags: &mut Tags, tenant| {
+        let groups = (0..40).map(|group| at(40 * tenant + group, tenant, 1));
+        let few = groups.cycle().take(40 * 20);
+        few.filter(|at| tags.ask_to_wait(*at)).count()
+    };
+    assert_eq!(
+        [1, 2, 3, 4, 5].map(|t| many(&mut tags, t)),
+        [320, 32, 32, 32, 0]
+    );
+    while tags.ask_at(at(0, 0, 2)) {}
+    assert_eq!(tags.held(0), 64);
+}
+
+/// Groups that are served one at a time by weight, each of which wants more than there are tags, and
+/// whoever waits for a tag gets one in order of arrival: each always has something to be served.
+#[test]
+fn who_is_served_faster_has_more() {
+    let lanes = [2u32, 2, 4, 5, 12];
+    let mut tags = Tags::new(256);
+    let mut served = [0u32; 5];
+    let mut turn = 0;
+    for step in 0..20_000u32 {
+        // A lane is free now and then: whose turn it is, if he has one that waits.
+        let slot = step % 25;
+        let (mut of, mut before) = (0, 0);
+        while slot >= before + lanes[of] {
+            before += lanes[of];
+            of += 1;
+        }
+        let whose = |given: bool, tags: &Tags| {
+            let mut all = tags.taken.iter().zip(&tags.given);
+            all.position(|(at, g)| *g == given && at.is_some_and(|at| at.group == of as u32))
+        };
+        if let Some(done) = whose(true, &tags) {
+            tags.give(done);
+        }
+        if let Some(next) = whose(false, &tags) {
+            tags.given[next] = true;
+            served[of] += u32::from(step >= 10_000);
+        }
+        // What came free wakes one after the other, until one can take it.
+        for _ in 0..5 {
+            turn = (turn + 1) % 5;
+            if tags.ask_to_wait(top(turn)) {
+                break;
+            }
+        }
+    }
+    assert_eq!(served.map(|n| n / 400), lanes, "{served:?}");
+}
+
 #[test]
 fn one_tag_is_enough() {
     let mut tags = Tags::new(1);
@@ -185,16 +299,18 @@ proptest! {
     fn the_greedy_leave_some(
         tags in 8usize..=256,
         greedy in 1u32..=3,
-        turns in prop::collection::vec((0u32..3, any::<prop::sample::Index>(), any::<bool>()), 0..600),
+        turns in prop::collection::vec((0u32..3, any::<prop::sample::Index>(), 0..4), 0..600),
     ) {
         let mut all = Tags::new(tags);
-        for (group, tag, gives) in turns {
-            if gives {
-                all.give(tag.index(tags));
-            } else {
-                all.ask(group % greedy * 3);
+        for (group, tag, what) in turns {
+            match what {
+                0 => all.give(tag.index(tags)),
+                1 => all.given[tag.index(tags)] ^= true,
+                2 => _ = all.ask(group % greedy * 3),
+                _ => _ = all.ask_to_wait(top(group % greedy * 3)),
             }
         }
+        all.given.fill(true);
         for _ in 0..tags {
             for group in 0..greedy {
                 all.ask(group * 3);
@@ -206,7 +322,7 @@ proptest! {
         }
         prop_assert!(all.ask(100), "another class");
         (0..tags).for_each(|tag| all.give(tag));
-        prop_assert_eq!(all.room.choice(&top(5), tags as u32), tags as u32);
+        prop_assert_eq!(all.room.choice(&top(5), &[0; 3], tags as u32), tags as u32);
         let mut anew = Tags::new(tags);
         while all.ask(7) & anew.ask(7) {}
         prop_assert_eq!(all.held(7), anew.held(7));

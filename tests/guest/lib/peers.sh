@@ -6,10 +6,21 @@
 modprobe -a mq-deadline bfq null_blk cello
 rmmod null_blk # it made a device of its own
 
+requests_for() {
+	local -a queues=(/sys/block/"$1"/mq/*)
+	local each=$((1024 / ${#queues[@]}))
+	if (($(<"/sys/block/$1/queue/rotational") || each < 128)); then
+		each=128
+	elif ((each > 512)); then
+		each=512
+	fi
+	echo $each
+}
+
 # under DEV SCHEDULER: is in force, with as many requests as `qlinux up disk` gives it
 under() {
 	echo "$2" >/sys/block/"$1"/queue/scheduler
-	[[ $2 != cello ]] || echo 128 >/sys/block/"$1"/queue/nr_requests
+	[[ $2 != cello ]] || requests_for "$1" >/sys/block/"$1"/queue/nr_requests
 }
 
 # rate DEV SECONDS [FIELD]: reads completed in that time, or what else that field of its account counts (2:

@@ -9,8 +9,14 @@ use crate::undo::Undo;
 use crate::{Error, Lock, Result};
 use nix::errno::Errno;
 
-/// With fewer there is little to choose among; it is the kernel's own number for a disk.
+/// Requests of a hardware queue that the kernel keeps for the scheduler, at least: with fewer there is
+/// little to choose among. It is the kernel's own number for most disks.
 const REQUESTS: u32 = 128;
+
+/// Those of one without an arm, and of all of them: what the disk has at a time may be half of the
+/// kernel's number, and who comes while all are taken waits outside of every share.
+const REQUESTS_WIDE: u32 = 512;
+const REQUESTS_ALL: u32 = 1024;
 
 /// Whether a disk is scheduled by Cello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -133,9 +139,12 @@ fn switch(disk: &Disk) -> Result<()> {
 
 /// As far as the kernel lets.
 fn raise_requests(disk: &Disk) {
-    let file = "queue/nr_requests";
-    if requests(disk).is_some_and(|now| now < REQUESTS) {
-        let _ = disk.write(file, REQUESTS);
+    let wanted = match turns(disk) {
+        Some(true) => REQUESTS,
+        _ => (REQUESTS_ALL / disk.hardware_queues()).clamp(REQUESTS, REQUESTS_WIDE),
+    };
+    if requests(disk).is_some_and(|now| now < wanted) {
+        let _ = disk.write("queue/nr_requests", wanted);
     }
 }
 
