@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-above
 # description: what lies above a disk under Cello - file systems, dm-linear, dm-crypt, MD, loop, swap - keeps its data and its classes, and who names it is told which disk to name
+# only: long
 # cpus: 2
 # minutes: 3
 # kernels-long: disk

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-changes
 # description: what a disk does for a time: it flushes its cache, which is not taken for what somebody's requests take, and serves a quarter as fast, and again as before
+# only: long
 # cpus: 1
 # minutes: 1
 # Arguments: how long to read beside flushes (5), and after each change (3), in seconds

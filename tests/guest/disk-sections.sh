@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-sections
 # description: interrupts are off for 25,000 instructions at most (50 us of the guest's) while Cello chooses, with 512 requests of 64 cgroups in three classes waiting
+# only: long
 # cpus: 1
 # minutes: 3
 # timeout: 1200

@@ -12,11 +12,12 @@ set -u
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
 # shellcheck source-path=SCRIPTDIR source=lib/testdisk.sh
 . /usr/lib/qlinux/tests/guest/lib/testdisk.sh
+# shellcheck source-path=SCRIPTDIR source=lib/peers.sh
+. /usr/lib/qlinux/tests/guest/lib/peers.sh
 
 seconds=${1:-6}
 models=${2:-turning parallel}
 kinds=${3-buffered fsync}
-modprobe cello
 echo '+io +memory' >$CG/cgroup.subtree_control
 mkdir -p $CG/a $CG/b
 
@@ -37,7 +38,7 @@ beside() {
 	local before found
 	scheduler "$2"
 	if [[ $2 == cello ]]; then
-		echo 128 >$QUEUE/nr_requests
+		requests_for testdisk0 >$QUEUE/nr_requests
 		echo interactive >$CG/a/io.cello.class
 		echo throughput >$CG/b/io.cello.class
 	fi

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: lock-failures
 # description: the tree's lock is not to be had again and again: nothing is lost, shares stay, the scheduler goes on
+# only: long
 # cpus: 4
 # minutes: 4
 # kernels-long: cpu
