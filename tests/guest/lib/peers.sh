@@ -19,7 +19,7 @@ requests_for() {
 
 # under DEV SCHEDULER: is in force, with as many requests as `qlinux up disk` gives it
 under() {
-	echo "$2" >/sys/block/"$1"/queue/scheduler
+	echo "$2" >/sys/block/"$1"/queue/scheduler || fail "under-$2" "$1 does not take it"
 	[[ $2 != cello ]] || requests_for "$1" >/sys/block/"$1"/queue/nr_requests
 }
 
