@@ -21,7 +21,7 @@
  * holds as many times what it has at the disk.
  *
  *   512 tags, 8 requests at a time, five groups of 5, 5, 10, 12 and 28 sixtieths with 128 requests
- *   each: all have their share of the disk within 1 %
+ *   each: classes have their share of the disk within 1 %, groups in most runs
  *
  *   128 tags, 512 requests of one group and 12 of another: the first holds 96, the second 12,
  *   and which of them is served is the scheduler's choice. Two that want all have 96 between them.
@@ -106,6 +106,12 @@ CORE_FN u32 cello_room_tags(u32 tags, bool arm, bool waited_for)
 CORE_FN bool cello_room_ample(u32 requests, u32 tags)
 {
 	return requests < cello_room_part(tags, 1);
+}
+
+/* Anybody may choose from so many: who leaves most leaves three quarters. */
+CORE_FN u32 cello_room_least(u32 tags)
+{
+	return tags >= 4 ? tags / 4 : 1;
 }
 
 /* How many tags the next request of a group there may choose from; `waits`: how many are waiting on

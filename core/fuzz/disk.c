@@ -164,6 +164,7 @@ static void set(void)
 static void tag(void)
 {
 	u32 n = byte(), i, most, held = 0, waits[CELLO_ROOM_LEVELS];
+	const u32 none[CELLO_ROOM_LEVELS] = {};
 	struct cello_room_at at;
 
 	if (n & 128 && tags) {
@@ -179,13 +180,16 @@ static void tag(void)
 	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
 		waits[i] = byte();
 	most = cello_room_for(&room, &at, waits, TAGS);
-	CHECK(most <= TAGS && most >= TAGS / 4);
+	CHECK(most <= TAGS && most >= cello_room_least(TAGS));
 	CHECK(cello_room_for(&room, &at, waits, cello_room_tags(n, true, false)) <=
 	      CELLO_ROOM_BEHIND);
 	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
 		if (room.held[i][at.slot[i]] > held)
 			held = room.held[i][at.slot[i]];
 	CHECK(most == TAGS || held >= cello_room_part(TAGS, 1));
+	/* While none wait, who holds fewer than he is to leave may choose from all. */
+	i = cello_room_for(&room, &at, none, TAGS);
+	CHECK(i >= most && (i == TAGS || held >= TAGS - i));
 	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
 	if (tags < most) {
 		taken[tags++] = at;

@@ -66,8 +66,8 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 static void depth_updated(struct request_queue *q, bool arm)
 {
 	u32 tags = q->nr_requests;
-	u32 least =
-		min(max(cello_room_tags(tags, arm, false) / 4, 1U), 2 * q->tag_set->queue_depth);
+	u32 least = min(cello_room_least(cello_room_tags(tags, arm, false)),
+			2 * q->tag_set->queue_depth);
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 

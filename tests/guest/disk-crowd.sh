@@ -5,7 +5,7 @@
 # cpus: 1
 # minutes: 2
 # only: long
-# Arguments: how long to read in seconds (3)
+# Arguments: how long to read in seconds (3), tags (128)
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -28,7 +28,7 @@ declare -A reads part
 beside() {
 	local found own all
 	scheduler "$2"
-	echo 128 >$QUEUE/nr_requests
+	echo "$tags" >$QUEUE/nr_requests
 	if [[ -n ${3:-} ]]; then
 		echo throughput >$CG/crowd/io.cello.class
 		echo "$3" >$CG/one/io.cello.class
@@ -51,7 +51,7 @@ print(read["total_ios"], "reads, mean %.1f ms, p99 %.1f, longest %.1f" % (took["
 	echo "$1: $found${part[$1]:+, ${part[$1]} of 1000 of the time}"
 }
 
-seconds=${1:-3}
+seconds=${1:-3} tags=${2:-128}
 beside mq-deadline mq-deadline
 beside bfq bfq
 beside class cello interactive

@@ -38,19 +38,6 @@ cell() { # cell NAME DEV FIO-OPTION...
 	check "$name-as-mq-deadline" test $((served[cello] * 100)) -ge $((served[mq-deadline] * 95))
 	check "$name-as-bfq" test $((served[cello] * 100)) -ge $((served[bfq] * 99))
 }
-device() { # device KIND US MANY: loads it, tells its name
-	case $1 in
-	null_blk)
-		modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=$(($2 * 1000)) hw_queue_depth="$3" submit_queues=1 gb=16
-		echo nullb0
-		;;
-	scsi_debug)
-		modprobe scsi_debug max_queue="$3" ndelay=$(($2 * 1000)) delay=0 fake_rw=1 virtual_gb=16 dev_size_mb=8
-		until compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*' >/dev/null; do sleep 0.1; done
-		basename /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*
-		;;
-	esac
-}
 for us in ${1:-100 1000 5000}; do
 	for many in ${2:-1 8 64}; do
 		for kind in ${3:-null_blk scsi_debug}; do

@@ -82,19 +82,6 @@ print("worst", "%.1f" % (worst * 100))')
 	check "$name-used" test $((own * 100)) -ge $((peer * 95))
 	check "$name-shared" awk -v worst="${shares##* }" -v most="$most" 'BEGIN { exit !(worst != "" && worst <= most) }'
 }
-device() { # device KIND US MANY: loads it, tells its name
-	case $1 in
-	null_blk)
-		modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=$(($2 * 1000)) hw_queue_depth="$3" submit_queues=1 gb=16
-		echo nullb0
-		;;
-	scsi_debug)
-		modprobe scsi_debug max_queue="$3" ndelay=$(($2 * 1000)) delay=0 fake_rw=1 virtual_gb=16 dev_size_mb=8
-		until compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*' >/dev/null; do sleep 0.1; done
-		basename /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*
-		;;
-	esac
-}
 # So slow that the guest's processor is not what is short.
 measure() { # measure US MANY
 	local kind dev name

@@ -6,6 +6,7 @@
 modprobe -a mq-deadline bfq null_blk cello
 rmmod null_blk # it made a device of its own
 
+# requests_for DEV: how many `qlinux up disk` has the kernel keep for it
 requests_for() {
 	local -a queues=(/sys/block/"$1"/mq/*)
 	local each=$((1024 / ${#queues[@]}))
@@ -40,4 +41,19 @@ rate() {
 quit() {
 	pkill fio
 	wait
+}
+
+# One that serves MANY at a time, each of them in so many us; needs sd_mod.
+device() { # device KIND US MANY: loads it, tells its name
+	case $1 in
+	null_blk)
+		modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=$(($2 * 1000)) hw_queue_depth="$3" submit_queues=1 gb=16
+		echo nullb0
+		;;
+	scsi_debug)
+		modprobe scsi_debug max_queue="$3" ndelay=$(($2 * 1000)) delay=0 fake_rw=1 virtual_gb=16 dev_size_mb=8
+		until compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*' >/dev/null; do sleep 0.1; done
+		basename /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*
+		;;
+	esac
 }
