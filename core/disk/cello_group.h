@@ -111,28 +111,6 @@ CORE_FN void cello_joined(struct cello *c)
 	cello_enters(g);
 }
 
-/* How many requests wait of a group's, of those of the one at the top that it is or belongs to, and
- * of its class's, or more (cello_room.h): whose they are that are scheduled is not known, so none
- * is the group's of its class's at the disk, or all are. With an arm none: it is given few at a
- * time, so whoever has a tag waits. */
-CORE_FN void cello_backlog(const struct cello *c, const struct cello_group *g, u32 waits[3])
-{
-	const struct cello_class *k = &c->class[g->class_id];
-	u32 wait = k->waiting + k->scheduled, given = k->part.present - wait;
-	const struct cello_child *n = &g->own;
-
-	waits[0] = waits[1] = waits[2] = 0;
-	if (c->flight.arm)
-		return;
-	while (c->sole != g && n->parent->child.parent)
-		n = &n->parent->child;
-	waits[0] = g->own.waiting;
-	if (g->present > given && g->present - given > waits[0])
-		waits[0] = g->present - given;
-	waits[1] = n->waiting > waits[0] ? n->waiting : waits[0];
-	waits[2] = wait;
-}
-
 CORE_FN u32 cello_members(const struct cello *c)
 {
 	return c->class[0].members + c->class[1].members + c->class[2].members;

@@ -11,7 +11,7 @@
 #include "../disk/cello_room.h"
 #include "input.h"
 
-enum { GROUPS = 15, REQUESTS = 300, TAGS = 40 };
+enum { GROUPS = 15, REQUESTS = 300, TAGS = 40, ASKERS = 50 };
 
 /* Where a request is. */
 enum { AWAY, QUEUED, FLYING };
@@ -22,6 +22,8 @@ static struct cello_request request[REQUESTS];
 static u32 state[REQUESTS];
 static struct cello_room room;
 static struct cello_room_at taken[TAGS];
+static bool gone[TAGS];
+static struct cello_room_at askers[ASKERS];
 static u32 tags;
 static u64 now_ns;
 
@@ -161,37 +163,54 @@ static void set(void)
 
 /* ---- tags -------------------------------------------------------------- */
 
+static void tag_goes(u32 n, bool gives)
+{
+	if (!gone[n])
+		cello_room_go(&room, &taken[n]);
+	gone[n] = true;
+	if (!gives)
+		return;
+	cello_room_give(&room, &taken[n]);
+	cello_room_tells(&room, &taken[n], n % CELLO_ROOM_LEVELS);
+	taken[n] = taken[--tags];
+	gone[n] = gone[tags];
+}
+
 static void tag(void)
 {
-	u32 n = byte(), i, most, held = 0, waits[CELLO_ROOM_LEVELS];
-	const u32 none[CELLO_ROOM_LEVELS] = {};
+	u32 n = byte(), i, most, level, held = 0;
+	const struct cello_room_slot *slot;
 	struct cello_room_at at;
 
 	if (n & 128 && tags) {
-		n %= tags;
-		cello_room_give(&room, &taken[n]);
-		taken[n] = taken[--tags];
+		tag_goes(n % tags, n & 64);
 		return;
 	}
-	at.slot[CELLO_ROOM_GROUP] = cello_room_slot(n % 40 * (n & 64 ? 1ULL << 40 : 1));
-	at.slot[CELLO_ROOM_TENANT] = cello_room_slot(n % 5);
-	at.slot[CELLO_ROOM_CLASS] = n % CELLO_CLASSES;
-	CHECK(at.slot[CELLO_ROOM_GROUP] < CELLO_ROOM_SLOTS);
-	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
-		waits[i] = byte();
-	most = cello_room_for(&room, &at, waits, TAGS);
+	n %= ASKERS;
+	if (!askers[n].slot[CELLO_ROOM_GROUP])
+		cello_room_begin(&room, &askers[n], &askers[n % 5], n % CELLO_CLASSES);
+	at = askers[n];
+	CHECK(at.slot[CELLO_ROOM_GROUP] < CELLO_ROOM_SLOTS &&
+	      at.slot[CELLO_ROOM_GROUP] >= CELLO_ROOM_LENT);
+	most = cello_room_for(&room, &at, false, TAGS, &level);
 	CHECK(most <= TAGS && most >= cello_room_least(TAGS));
-	CHECK(cello_room_for(&room, &at, waits, cello_room_tags(n, true, false)) <=
+	CHECK(cello_room_for(&room, &at, true, cello_room_tags(n, true, false), &i) <=
 	      CELLO_ROOM_BEHIND);
-	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
-		if (room.held[i][at.slot[i]] > held)
-			held = room.held[i][at.slot[i]];
-	CHECK(most == TAGS || held >= cello_room_part(TAGS, 1));
-	/* While none wait, who holds fewer than he is to leave may choose from all. */
-	i = cello_room_for(&room, &at, none, TAGS);
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++) {
+		slot = &room.slot[at.slot[i]];
+		CHECK(slot->waits <= slot->held && slot->held <= tags);
+		if (slot->held > held)
+			held = slot->held;
+	}
+	/* Who waits for room waits for what there is. */
+	CHECK(most == TAGS || room.slot[at.slot[level]].held >= cello_room_few(TAGS, level));
+	/* Where what waits does not count, who holds fewer than he is to leave may choose from all.
+	 */
+	i = cello_room_for(&room, &at, true, TAGS, &level);
 	CHECK(i >= most && (i == TAGS || held >= TAGS - i));
-	CHECK(most == TAGS || !cello_room_ample(tags, TAGS));
+	CHECK(most > tags || !cello_room_ample(tags, TAGS));
 	if (tags < most) {
+		gone[tags] = false;
 		taken[tags++] = at;
 		cello_room_take(&room, &at);
 	}
@@ -333,6 +352,7 @@ static void begin(void)
 				 i % CELLO_CLASSES, 1 + i * 100);
 	memset(state, 0, sizeof(state));
 	memset(&room, 0, sizeof(room));
+	memset(askers, 0, sizeof(askers));
 	tags = 0;
 }
 

@@ -120,14 +120,30 @@ static struct blkg_policy_data *member_alloc(struct gendisk *gendisk, struct blk
 	return &c->pd;
 }
 
-static void member_has_room(struct disk_cgroup *c, const struct disk_cgroup *parent, u32 class_id)
+/* The root cgroup's requests are a child beside the cgroups below it. */
+static bool is_top(const struct blkcg_gq *blkg)
+{
+	return !blkg->parent || !blkg->parent->parent;
+}
+
+/* Under the lock: the first time that it has a request of the class. */
+void member_has_room(struct disk_cgroup *c, u32 class_id)
+{
+	struct blkcg_gq *top = c->pd.blkg;
+
+	while (!is_top(top))
+		top = top->parent;
+	cello_room_begin(&c->disk->room, &c->at_room[class_id], &cgroup_of(top)->at_room[class_id],
+			 class_id);
+}
+
+static void member_gives_room(struct disk_cgroup *c, u32 class_id)
 {
 	struct cello_room_at *at = &c->at_room[class_id];
 
-	at->slot[CELLO_ROOM_GROUP] = cello_room_slot((uintptr_t)at);
-	at->slot[CELLO_ROOM_TENANT] = parent ? parent->at_room[class_id].slot[CELLO_ROOM_TENANT]
-					     : at->slot[CELLO_ROOM_GROUP];
-	at->slot[CELLO_ROOM_CLASS] = class_id;
+	cello_room_end(&c->disk->room, at->slot[CELLO_ROOM_GROUP]);
+	if (is_top(c->pd.blkg))
+		cello_room_end(&c->disk->room, at->slot[CELLO_ROOM_TENANT]);
 }
 
 static void member_init(struct blkg_policy_data *pd)
@@ -137,17 +153,14 @@ static void member_init(struct blkg_policy_data *pd)
 	struct said *said = said_of(&blkcg->css);
 	u32 i;
 
-	/* The root cgroup's requests are a child beside the cgroups below it. */
-	parent = pd->blkg->parent && pd->blkg->parent->parent ? cgroup_of(pd->blkg->parent) : NULL;
+	parent = is_top(pd->blkg) ? NULL : cgroup_of(pd->blkg->parent);
 	c->disk = disk_of(pd->blkg->q);
 	c->id = cgroup_id(blkcg->css.cgroup);
 	c->class_known = ~(READ_ONCE(class_writes) << 2);
 	spin_lock(&c->disk->lock);
-	for (i = 0; i < CELLO_CLASSES; i++) {
+	for (i = 0; i < CELLO_CLASSES; i++)
 		cello_group_init(&c->disk->cello, &c->group[i], parent ? &parent->group[i] : NULL,
 				 i, weight_of(said));
-		member_has_room(c, parent, i);
-	}
 	list_add_tail(&c->at, &c->disk->cgroups);
 	spin_unlock(&c->disk->lock);
 }
@@ -182,8 +195,10 @@ static void member_free(struct blkg_policy_data *pd)
 	if (c->disk) {
 		spin_lock_irqsave(&c->disk->lock, irq);
 		list_del(&c->at);
-		for (i = 0; i < CELLO_CLASSES; i++)
+		for (i = 0; i < CELLO_CLASSES; i++) {
 			cello_group_end(&c->disk->cello, &c->group[i], ktime_get_ns());
+			member_gives_room(c, i);
+		}
 		spin_unlock_irqrestore(&c->disk->lock, irq);
 	}
 	kfree(c);

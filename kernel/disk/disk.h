@@ -41,11 +41,10 @@ enum {
 	INSERTED_AT_ONCE = 4, /* of requests that come together, while interrupts are off */
 };
 
-/* Of the bio that a task was last seen with: where its group counts, and what waited there. */
+/* Of the bio that a task was last seen with: where its group counts. */
 struct noted {
 	const struct task_struct *task;
 	struct cello_room_at at;
-	u32 waits[CELLO_ROOM_LEVELS];
 };
 
 /* Of a real-time request that ended; what `realtime` of debugfs shows. */
@@ -79,6 +78,8 @@ struct disk {
 	struct ended *ended;
 	u64 ends;
 	struct cello_room room;
+	atomic_t waiters; /* tasks that wait for room, each with those who wait for the same: */
+	struct wait_queue_head waiters_at[CELLO_ROOM_SLOTS];
 	struct noted noted[1 << NOTED_BITS]; /* not under the lock */
 	struct list_head shown;              /* nor this */
 	struct llist_head leaves;            /* nor these: those of `left` that came last, */
@@ -96,7 +97,8 @@ struct disk_request {
 	};
 	struct blkcg_gq *blkg; /* pinned: the group is part of it */
 	enum place place;
-	u32 flushes; /* as it went to the disk (flushes) */
+	bool counted; /* among those that hold tags: it came when they were not ample */
+	u32 flushes;  /* as it went to the disk (flushes) */
 };
 
 /* A cgroup's requests at one disk. */
@@ -149,7 +151,7 @@ static inline struct disk_cgroup *member_of(struct cello_group *g)
 }
 
 /* Where tags of the group's requests count. */
-static inline const struct cello_room_at *room_at(struct cello_group *g)
+static inline struct cello_room_at *room_at(struct cello_group *g)
 {
 	return &member_of(g)->at_room[g->class_id];
 }
@@ -182,6 +184,8 @@ struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
 u32 cgroup_class(struct cgroup_subsys_state *css);
 /* The same of the cgroup's record at a disk, where it is kept. */
 u32 member_class(struct disk_cgroup *c);
+/* It is to have slots of its own, where its requests are counted. */
+void member_has_room(struct disk_cgroup *c, u32 class_id);
 /* Another file than io.cello.weight says so; in any context. */
 void cgroup_follow(struct cgroup_subsys_state *css, u32 weight);
 /* The class of that name, CELLO_CLASSES: "none", or a greater number. */
@@ -189,6 +193,13 @@ u32 class_named(const char *name);
 
 /* room.c */
 void room_note(struct disk *d, struct cello_group *g);
+/* Under the lock: a request is put in, and waits no more. */
+void room_take(struct disk *d, struct disk_request *r);
+void room_go(struct disk *d, struct disk_request *r);
+/* It has come back: who may be told, a bit for each level of `at`. */
+u32 room_give(struct disk *d, struct disk_request *r, struct cello_room_at *at);
+/* Tells one of those who wait there that what counted there came back; a bit for each level. */
+void room_tell(struct disk *d, const struct cello_room_at *at, u32 levels);
 void room_begin(struct disk *d);
 void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 #ifdef DEPTH_UPDATED_HAS_QUEUE

@@ -191,6 +191,7 @@ static void disk_requests_merged(struct request_queue *q, struct request *rq, st
 			cello_merged(&d->cello, &r->cello, &g->cello, ktime_get_ns());
 		else
 			cello_remove(&d->cello, &g->cello);
+		room_go(d, g);
 		g->place = OUT;
 	}
 	grown(d, rq);
@@ -220,13 +221,15 @@ static struct disk_request *new_request(struct disk *d)
 struct gone {
 	struct disk_request *r;
 	struct blkcg_gq *blkg;
+	u32 tells; /* who waits for room with it, by level (room_tell) */
+	struct cello_room_at at;
 };
 
 /* Under the lock: this is not asked of the request any more. */
 static void out(struct disk *d, struct request *rq, struct disk_request *r, struct gone *gone)
 {
 	rq->elv.priv[0] = NULL;
-	cello_room_give(&d->room, room_at(r->cello.group));
+	gone->tells = r->counted ? room_give(d, r, &gone->at) : 0;
 	gone->blkg = cgroup_unpin(d, r);
 	gone->r = NULL;
 	if (d->spares == SPARES_MAX) {
@@ -238,8 +241,10 @@ static void out(struct disk *d, struct request *rq, struct disk_request *r, stru
 	d->spares++;
 }
 
-static void forget(const struct gone *gone)
+static void forget(struct disk *d, const struct gone *gone)
 {
+	if (unlikely(gone->tells))
+		room_tell(d, &gone->at, gone->tells);
 	if (gone->blkg)
 		percpu_ref_put(&gone->blkg->refcnt);
 	if (gone->r)
@@ -294,7 +299,9 @@ static struct disk_request *classified(struct disk *d, struct request *rq)
 	cgroup_pin(d, r->blkg);
 	r->place = QUEUED;
 	r->cello.group = group;
-	cello_room_take(&d->room, room_at(group));
+	r->counted = !room_ample(d);
+	if (r->counted)
+		room_take(d, r);
 	r->cello.sector = blk_rq_pos(rq);
 	r->cello.sectors = blk_rq_sectors(rq);
 	r->cello.sync = is_sync(rq);
@@ -513,6 +520,7 @@ static noinline struct request *chosen(struct disk *d, bool *more)
 	if (!r)
 		return NULL;
 	r->place = AT_DISK;
+	room_go(d, r);
 	if (d->cello.flight.arm)
 		r->flushes = flushes(d);
 	sort_out(d, r->rq);
@@ -609,7 +617,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 		more |= is_left(d) || !list_empty(&d->bypass);
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
-	forget(&gone);
+	forget(d, &gone);
 	free_merged(&merged);
 	if (more)
 		blk_mq_run_hw_queues(rq->q, true);
@@ -618,7 +626,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 {
 	struct disk *d = disk_of(rq->q);
-	struct gone gone;
+	struct gone gone = {};
 	unsigned long irq;
 	bool more = false;
 
@@ -630,10 +638,11 @@ static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 	} else if (r->place == QUEUED) {
 		sort_out(d, rq);
 		cello_remove(&d->cello, &r->cello);
+		room_go(d, r);
 	}
 	out(d, rq, r, &gone);
 	spin_unlock_irqrestore(&d->lock, irq);
-	forget(&gone);
+	forget(d, &gone);
 	if (more)
 		blk_mq_run_hw_queues(rq->q, true);
 }

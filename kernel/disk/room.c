@@ -4,7 +4,7 @@
  * the request, and tells neither the bio: that was seen just before, in the same task, when it was
  * tried for merging, and its group is noted there. A note that another task has overwritten is no
  * note. While few requests are there nothing is noted, and no note is looked for: one from before
- * may be of another cgroup then, which keeps a request from a quarter of the tags at worst.
+ * may be of another cgroup then, with which a request waits at worst.
  */
 #include <linux/hash.h>
 #include <linux/sbitmap.h>
@@ -22,11 +22,37 @@ void room_note(struct disk *d, struct cello_group *g)
 	struct noted *n = note_of(d);
 
 	WRITE_ONCE(n->task, NULL);
-	if (g) {
+	if (g)
 		n->at = *room_at(g);
-		cello_backlog(&d->cello, g, n->waits);
-	}
 	WRITE_ONCE(n->task, g ? current : NULL);
+}
+
+void room_take(struct disk *d, struct disk_request *r)
+{
+	struct cello_room_at *at = room_at(r->cello.group);
+
+	if (unlikely(!at->slot[CELLO_ROOM_GROUP]))
+		member_has_room(member_of(r->cello.group), r->cello.group->class_id);
+	cello_room_take(&d->room, at);
+}
+
+void room_go(struct disk *d, struct disk_request *r)
+{
+	if (r->counted)
+		cello_room_go(&d->room, room_at(r->cello.group));
+}
+
+u32 room_give(struct disk *d, struct disk_request *r, struct cello_room_at *at)
+{
+	u32 i, tells = 0;
+
+	*at = *room_at(r->cello.group);
+	cello_room_give(&d->room, at);
+	if (!atomic_read(&d->waiters))
+		return 0;
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
+		tells |= cello_room_tells(&d->room, at, i) << i;
+	return tells;
 }
 
 /* Before 6.18, when depth_updated() changed too, the depth was one of each word of the bitmap. */
@@ -41,20 +67,88 @@ static u32 depth_of(const struct blk_mq_hw_ctx *hctx, u32 most, u32 tags)
 #endif
 }
 
+/* Whether a group there may have another tag now, and else which level leaves the others. */
+static bool has_room(struct disk *d, const struct cello_room_at *at,
+		     const struct blk_mq_alloc_data *data, u32 *level)
+{
+	u32 tags = data->q->nr_requests, most = cello_room_for(&d->room, at, false, tags, level);
+
+	return most == tags || sbitmap_weight(&data->hctx->sched_tags->bitmap_tags.sb) < most;
+}
+
+/*
+ * Until it has room, or another level leaves what it needs. As requests of this one are there, one
+ * of them ends after it was seen here, under the lock, that there is none yet. Who may not go on
+ * hands on that he was told, and so does who may, for there may be room for two.
+ */
+static bool waited_there(struct disk *d, const struct cello_room_at *at,
+			 const struct blk_mq_alloc_data *data, u32 *level)
+{
+	struct wait_queue_head *there = &d->waiters_at[at->slot[*level]];
+	u32 now = *level;
+	bool has;
+	DEFINE_WAIT(wait);
+
+	for (;;) {
+		prepare_to_wait_exclusive(there, &wait, TASK_UNINTERRUPTIBLE);
+		spin_lock_irq(&d->lock);
+		has = has_room(d, at, data, &now);
+		spin_unlock_irq(&d->lock);
+		if (has || now != *level)
+			break;
+		io_schedule();
+	}
+	finish_wait(there, &wait);
+	wake_up(there);
+	*level = now;
+	return has;
+}
+
+static void wait_for_room(struct disk *d, const struct cello_room_at *at,
+			  const struct blk_mq_alloc_data *data)
+{
+	u32 level;
+
+	if (has_room(d, at, data, &level))
+		return;
+	atomic_inc(&d->waiters);
+	while (!waited_there(d, at, data, &level))
+		;
+	atomic_dec(&d->waiters);
+}
+
+void room_tell(struct disk *d, const struct cello_room_at *at, u32 levels)
+{
+	u32 i;
+
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
+		if (levels & 1 << i)
+			wake_up(&d->waiters_at[at->slot[i]]);
+}
+
+/* Who may not wait, and what is sent to an arm, has so many of the tags by their numbers; who waits
+ * for one of those keeps the number that he was told. */
 void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct disk *d = disk_of(data->q);
 	bool arm = d->cello.flight.arm, ample = room_ample(d);
-	u32 all = data->q->nr_requests, tags, most;
+	u32 all = data->q->nr_requests, tags, most, level;
+	struct cello_room_at at;
 	struct noted *n;
 
 	if (ample && !arm)
 		return;
 	most = tags = cello_room_tags(all, arm, waited_for(opf));
 	n = note_of(d);
-	if (!ample && READ_ONCE(n->task) == current)
-		most = cello_room_for(&d->room, &n->at, n->waits, tags);
-	if (most < all)
+	if (!ample && READ_ONCE(n->task) == current) {
+		at = n->at;
+		if (arm || (data->flags & BLK_MQ_REQ_NOWAIT))
+			most = cello_room_for(&d->room, &at, arm, tags, &level);
+		else
+			wait_for_room(d, &at, data);
+	}
+	/* Without an arm also where that is all of them: not several with one question. */
+	if (most < all || !arm)
 		data->shallow_depth = depth_of(data->hctx, most, all);
 }
 
@@ -89,5 +183,9 @@ void disk_depth_updated(struct blk_mq_hw_ctx *hctx)
 
 void room_begin(struct disk *d)
 {
+	u32 slot;
+
+	for (slot = 0; slot < CELLO_ROOM_SLOTS; slot++)
+		init_waitqueue_head(&d->waiters_at[slot]);
 	depth_updated(d->q, d->cello.flight.arm);
 }

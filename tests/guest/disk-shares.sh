@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-shares
-# description: disks of 1, 8 and 64 requests at a time and an arm, three classes by 3:5:7 with nested groups: everybody's share of the disk's time, also where they want more requests than there are tags
+# description: disks of 1, 8 and 64 requests at a time and an arm, three classes by 3:5:7 with nested groups: everybody's share of the disk's time, also where they want more requests than there are tags, or are many
 # only: long
 # cpus: 1
-# minutes: 8
+# minutes: 10
 # Arguments: US MANY of a disk, and how many requests each group has (all of them; 64 and 128)
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
@@ -24,7 +24,9 @@ mkdir -p $CG/i $CG/r $CG/t
 echo +io >$CG/t/cgroup.subtree_control
 mkdir -p $CG/t/a $CG/t/b
 echo +io >$CG/t/b/cgroup.subtree_control
-mkdir -p $CG/t/b/x $CG/t/b/y
+mkdir -p $CG/t/b/x $CG/t/b/y $CG/many
+echo +io >$CG/many/cgroup.subtree_control
+mkdir -p $CG/many/{1..12}
 
 readers() { # readers DEV FIO-OPTION...: one in each group
 	local dev=$1 n
@@ -32,7 +34,7 @@ readers() { # readers DEV FIO-OPTION...: one in each group
 	for n in "${!groups[@]}"; do
 		# shellcheck disable=SC2016 # expanded inside
 		bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$CG/${groups[n]}" fio --name=x --filename="/dev/$dev" --direct=1 --ioengine=libaio --norandommap \
-			--iodepth="$depth" --offset=$((n * 3))g --size=2g --time_based --runtime=1000 --randseed="$n" "$@" >/dev/null 2>&1 &
+			--iodepth="$depth" --offset=$((n % 5 * 3))g --size=2g --time_based --runtime=1000 --randseed="$n" "$@" >/dev/null 2>&1 &
 	done
 	sleep "$settle"
 }
@@ -55,6 +57,7 @@ cell() { # cell NAME DEV FIO-OPTION...
 	echo 700 >/sys/block/"$dev"/queue/iosched/weight_realtime
 	echo interactive >$CG/i/io.cello.class
 	echo throughput >$CG/t/io.cello.class
+	echo throughput >$CG/many/io.cello.class
 	echo realtime >$CG/r/io.cello.class
 	echo 300 >$CG/t/b/io.cello.weight
 	echo 200 >$CG/t/b/y/io.cello.weight
@@ -84,7 +87,8 @@ print("worst", "%.1f" % (worst * 100))')
 }
 # So slow that the guest's processor is not what is short.
 measure() { # measure US MANY
-	local kind dev name
+	local kind dev name n
+	local groups=("${groups[@]}") parts=("${parts[@]}")
 	for kind in null_blk scsi_debug; do
 		dev=$(device $kind "$1" "$2")
 		name=$kind-$2-of-$1-us-$depth
@@ -92,14 +96,20 @@ measure() { # measure US MANY
 		# Those that are merged while they wait may be fewer than its share is at a time, and
 		# scsi_debug's take as long however large they are.
 		[[ $kind != null_blk || $depth -lt 128 ]] || cell "$name-sequential" "$dev" --rw=read --bs=128k
+		if [[ $kind == scsi_debug && $depth -ge 128 ]]; then
+			groups=(i many/{1..12} r)
+			parts=(3/15)
+			for ((n = 0; n < 12; n++)); do parts+=(5/15/12); done
+			parts+=(7/15)
+			cell "$name-many" "$dev" --rw=randread --bs=4k
+		fi
 		under "$dev" none
 		rmmod $kind
 	done
 }
 # A round is 100 ms: over so many that what is left of one does not matter.
 for depth in ${3:-64 128}; do
-	# Who waits for a tag waits in order of arrival, which the smallest feel.
-	settle=2 long=6 most=$((depth * ${#groups[@]} > 512 ? 6 : 3))
+	settle=2 long=6 most=3
 	if (($#)); then
 		measure "$1" "$2"
 	else
@@ -107,7 +117,8 @@ for depth in ${3:-64 128}; do
 		measure 5000 8
 		measure 15000 64
 		modprobe testdisk model=turning
-		long=20
+		# There who waits for a tag keeps the number that he was told, which the smallest feel.
+		long=20 most=$((depth < 128 ? 3 : 6))
 		cell "arm-$depth" testdisk0 --rw=randread --bs=4k
 		under testdisk0 none
 		rmmod testdisk

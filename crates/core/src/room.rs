@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tags of a disk's scheduler, and who may choose from how many (core/disk/cello_room.h).
 
-/// Groups are counted in so many slots.
-pub const SLOTS: u32 = 256;
+/// Groups, tenants and classes are counted in so many slots.
+pub const SLOTS: u32 = 1024;
+/// Those from this one on are lent to groups and tenants.
+pub const LENT: u32 = 8;
+/// What a class counts in, and the next of the others.
+pub const CLASSES: u32 = 2;
 
 #[allow(clippy::missing_safety_doc)]
 mod c {
     unsafe extern "C" {
         pub fn qcore_room_size() -> usize;
-        pub fn qcore_room_slot(key: u64) -> u32;
+        pub fn qcore_room_lend(room: *mut u64) -> u32;
+        pub fn qcore_room_end(room: *mut u64, slot: u32);
         pub fn qcore_room_take(room: *mut u64, at: *const super::At);
+        pub fn qcore_room_go(room: *mut u64, at: *const super::At);
         pub fn qcore_room_give(room: *mut u64, at: *const super::At);
-        pub fn qcore_room_for(
-            room: *const u64,
-            at: *const super::At,
-            waits: *const u32,
-            tags: u32,
-        ) -> u32;
+        pub fn qcore_room_for(room: *const u64, at: *const super::At, arm: bool, tags: u32) -> u32;
         pub fn qcore_room_tags(tags: u32, arm: bool, waited_for: bool) -> u32;
         pub fn qcore_room_ample(requests: u32, tags: u32) -> bool;
     }
@@ -30,7 +31,7 @@ pub struct At {
     pub group: u32,
     /// Slot of the group at the top that it is or belongs to.
     pub tenant: u32,
-    /// The class.
+    /// Slot of the class.
     pub class: u32,
 }
 
@@ -45,12 +46,6 @@ impl At {
 
 /// Who holds how many tags.
 pub struct Room(Box<[u64]>);
-
-/// The slot in which a group counts.
-pub fn slot(key: u64) -> u32 {
-    // SAFETY: it takes a number.
-    unsafe { c::qcore_room_slot(key) }
-}
 
 /// How many of the tags requests have among them for which somebody waits, or nobody does.
 pub fn divided(tags: u32, arm: bool, waited_for: bool) -> u32 {
@@ -73,10 +68,29 @@ impl Default for Room {
 }
 
 impl Room {
-    /// A request took a tag.
+    /// A slot for a group or a tenant.
+    pub fn lend(&mut self) -> u32 {
+        // SAFETY: the memory is a room.
+        unsafe { c::qcore_room_lend(self.0.as_mut_ptr()) }
+    }
+
+    /// It is wanted no more.
+    pub fn end(&mut self, slot: u32) {
+        assert!(slot < SLOTS);
+        // SAFETY: the memory is a room, and the slot one of its.
+        unsafe { c::qcore_room_end(self.0.as_mut_ptr(), slot) }
+    }
+
+    /// A request took a tag, and waits.
     pub fn take(&mut self, at: &At) {
         // SAFETY: the slots exist.
         unsafe { c::qcore_room_take(self.0.as_mut_ptr(), at.check()) }
+    }
+
+    /// It waits no more: the disk has it.
+    pub fn go(&mut self, at: &At) {
+        // SAFETY: the slots exist.
+        unsafe { c::qcore_room_go(self.0.as_mut_ptr(), at.check()) }
     }
 
     /// It gave one back.
@@ -85,10 +99,10 @@ impl Room {
         unsafe { c::qcore_room_give(self.0.as_mut_ptr(), at.check()) }
     }
 
-    /// How many of the tags the next request may choose from, the first ones; so many `waits` of
-    /// the group's, the tenant's and the class's.
-    pub fn choice(&self, at: &At, waits: &[u32; 3], tags: u32) -> u32 {
+    /// How many of the tags the next request may choose from, the first ones, with an arm or
+    /// without.
+    pub fn choice(&self, at: &At, arm: bool, tags: u32) -> u32 {
         // SAFETY: the slots exist.
-        unsafe { c::qcore_room_for(self.0.as_ptr(), at.check(), waits.as_ptr(), tags) }
+        unsafe { c::qcore_room_for(self.0.as_ptr(), at.check(), arm, tags) }
     }
 }

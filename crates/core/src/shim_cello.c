@@ -241,9 +241,14 @@ size_t qcore_room_size(void)
 	return sizeof(struct cello_room);
 }
 
-u32 qcore_room_slot(u64 key)
+u32 qcore_room_lend(struct cello_room *room)
 {
-	return cello_room_slot(key);
+	return cello_room_lend(room);
+}
+
+void qcore_room_end(struct cello_room *room, u32 slot)
+{
+	cello_room_end(room, slot);
 }
 
 void qcore_room_take(struct cello_room *room, const struct cello_room_at *at)
@@ -251,15 +256,22 @@ void qcore_room_take(struct cello_room *room, const struct cello_room_at *at)
 	cello_room_take(room, at);
 }
 
+void qcore_room_go(struct cello_room *room, const struct cello_room_at *at)
+{
+	cello_room_go(room, at);
+}
+
 void qcore_room_give(struct cello_room *room, const struct cello_room_at *at)
 {
 	cello_room_give(room, at);
 }
 
-u32 qcore_room_for(const struct cello_room *room, const struct cello_room_at *at, const u32 *waits,
+u32 qcore_room_for(const struct cello_room *room, const struct cello_room_at *at, bool arm,
 		   u32 tags)
 {
-	return cello_room_for(room, at, waits, tags);
+	u32 level;
+
+	return cello_room_for(room, at, arm, tags, &level);
 }
 
 u32 qcore_room_tags(u32 tags, bool arm, bool waited_for)

@@ -2,16 +2,15 @@
 //! Tags of a disk's scheduler (core/disk/cello_room.h): who holds many leaves some to others.
 
 use proptest::prelude::*;
-use qlinux_core::room::{ample, divided, slot, At, Room, SLOTS};
+use qlinux_core::room::{ample, divided, At, Room, CLASSES, LENT, SLOTS};
 use qlinux_properties::cases;
-use std::collections::BTreeMap;
 
 /// Tags as the block layer has them: a request takes the first that is free, of those it may have.
 struct Tags {
     room: Room,
     taken: Vec<Option<At>>,
-    /// That are at the disk; the others wait.
-    given: Vec<bool>,
+    /// That wait no more: they are at the disk.
+    gone: Vec<bool>,
 }
 
 /// Where it counts on each level.
@@ -19,14 +18,18 @@ fn levels(at: &At) -> [u32; 3] {
     [at.group, at.tenant, at.class]
 }
 
-/// Of a group at the top, in one of three classes.
-fn top(group: u32) -> At {
-    let (tenant, class) = (group, group % 3);
+/// Where a group of a tenant counts, in one of three classes.
+fn place(group: u32, tenant: u32, class: u32) -> At {
     At {
-        group,
-        tenant,
-        class,
+        group: LENT + group,
+        tenant: LENT + 500 + tenant,
+        class: CLASSES + class,
     }
+}
+
+/// Of a group at the top.
+fn top(group: u32) -> At {
+    place(group, group, group % 3)
 }
 
 impl Tags {
@@ -34,20 +37,22 @@ impl Tags {
         Tags {
             room: Room::default(),
             taken: vec![None; tags],
-            given: vec![true; tags],
+            gone: vec![true; tags],
         }
     }
 
     /// How many tags a request may choose from, by the definition: a group that holds a quarter
     /// leaves as many, a tenant that holds an eighth likewise, and a class that holds a sixteenth;
-    /// and whoever holds a sixteenth up to three times as many, by the part of that which waits.
+    /// and who holds a sixteenth, as a group eight, up to three times as many, by the part of that
+    /// which waits.
     fn may(&self, at: &At) -> usize {
         let tags = self.taken.len();
         let waits = self.waits(at);
         let leaves = [4, 8, 16].into_iter().enumerate().map(|(level, parts)| {
             let held = self.held_by(|other| levels(other)[level] == levels(at)[level]);
             let least = Some(tags.div_ceil(parts)).filter(|part| held >= *part);
-            let part = (held >= tags.div_ceil(16)).then(|| waits[level] as usize * tags / held);
+            let few = if level == 0 { 8 } else { tags.div_ceil(16) };
+            let part = (held >= few).then(|| waits[level] as usize * tags / held);
             let more = part.map_or(0, |part| part * 3 / parts);
             least.unwrap_or(0).max(more)
         });
@@ -57,54 +62,61 @@ impl Tags {
     /// How many wait, of each level.
     fn waits(&self, at: &At) -> [u32; 3] {
         [0, 1, 2].map(|level| {
-            let waits = |(other, given): &(&Option<At>, &bool)| {
-                !**given && other.is_some_and(|o| levels(&o)[level] == levels(at)[level])
+            let waits = |(other, gone): &(&Option<At>, &bool)| {
+                !**gone && other.is_some_and(|o| levels(&o)[level] == levels(at)[level])
             };
-            self.taken.iter().zip(&self.given).filter(waits).count() as u32
+            self.taken.iter().zip(&self.gone).filter(waits).count() as u32
         })
     }
 
-    /// Whether the group got another tag: the first that is free of those it may choose from.
-    fn ask_at(&mut self, at: At) -> bool {
+    /// Whether the group got another tag, for what waits: the first that is free of those it may
+    /// choose from.
+    fn ask_to_wait(&mut self, at: At) -> bool {
         let tags = self.taken.len();
-        let may = self.room.choice(&at, &self.waits(&at), tags as u32) as usize;
+        let may = self.room.choice(&at, false, tags as u32) as usize;
         assert_eq!(may, self.may(&at), "{at:?} of {tags}");
         let there = self.taken.iter().flatten().count();
-        assert!(!ample(there as u32, tags as u32) || may == tags);
-        self.take(at, may)
+        assert!(!ample(there as u32, tags as u32) || may > there);
+        self.take(at, may).is_some()
+    }
+
+    /// Likewise, for what the disk gets at once.
+    fn ask_at(&mut self, at: At) -> bool {
+        let waiting = self.gone.clone();
+        let got = self.ask_to_wait(at);
+        (0..waiting.len())
+            .filter(|tag| waiting[*tag])
+            .for_each(|tag| self.go(tag));
+        got
     }
 
     fn ask(&mut self, group: u32) -> bool {
         self.ask_at(top(group))
     }
 
-    /// Likewise, of one that has but so many tags to choose from.
-    fn ask_for(&mut self, group: u32, tags: u32) -> bool {
-        let may = self.room.choice(&top(group), &[0; 3], tags);
-        self.take(top(group), may as usize)
+    /// Likewise with an arm, of one that has but so many tags to choose from, and all wait.
+    fn ask_arm(&mut self, group: u32, tags: u32) -> bool {
+        let may = self.room.choice(&top(group), true, tags);
+        self.take(top(group), may as usize).is_some()
     }
 
-    /// Likewise, a request that waits.
-    fn ask_to_wait(&mut self, at: At) -> bool {
-        let before = self.taken.clone();
-        let got = self.ask_at(at);
-        for (tag, was) in before.iter().enumerate() {
-            self.given[tag] &= was.is_some() || self.taken[tag].is_none();
-        }
-        got
-    }
-
-    fn take(&mut self, at: At, may: usize) -> bool {
-        let Some(free) = self.taken[..may].iter().position(Option::is_none) else {
-            return false;
-        };
-        self.given[free] = true;
+    fn take(&mut self, at: At, may: usize) -> Option<usize> {
+        let free = self.taken[..may].iter().position(Option::is_none)?;
+        self.gone[free] = false;
         self.taken[free] = Some(at);
         self.room.take(&at);
-        true
+        Some(free)
+    }
+
+    fn go(&mut self, tag: usize) {
+        if let Some(at) = self.taken[tag].filter(|_| !self.gone[tag]) {
+            self.gone[tag] = true;
+            self.room.go(&at);
+        }
     }
 
     fn give(&mut self, tag: usize) {
+        self.go(tag);
         if let Some(at) = self.taken[tag].take() {
             self.room.give(&at);
         }
@@ -115,7 +127,7 @@ impl Tags {
     }
 
     fn held(&self, group: u32) -> usize {
-        self.held_by(|at| at.group == group)
+        self.held_by(|at| at.group == LENT + group)
     }
 }
 
@@ -131,17 +143,9 @@ fn the_example_of_the_head() {
 
     // Many that hold one each are one tenant's, or one class's.
     let mut tags = Tags::new(128);
-    let child = |group| At {
-        group,
-        tenant: 201,
-        class: 1,
-    };
+    let child = |group| place(group, 201, 1);
     assert_eq!((0..200).filter(|g| tags.ask_at(child(*g))).count(), 112);
-    let other = |group| At {
-        group,
-        tenant: group,
-        class: 1,
-    };
+    let other = |group| place(group, group, 1);
     assert_eq!((202..220).filter(|g| tags.ask_at(other(*g))).count(), 8);
     assert_eq!((220..230).filter(|g| tags.ask(*g / 3 * 3)).count(), 8);
 }
@@ -152,10 +156,10 @@ fn the_example_of_the_head() {
 fn what_nobody_waits_for_fills_little() {
     let mut tags = Tags::new(256);
     let few = divided(256, true, false);
-    while tags.ask_for(1, few) {}
+    while tags.ask_arm(1, few) {}
     assert_eq!((few, tags.held(1)), (32, 24));
-    assert!(tags.ask_for(2, few));
-    while tags.ask(3) {}
+    assert!(tags.ask_arm(2, few));
+    while tags.ask_arm(3, 256) {}
     assert!(tags.held(3) > 128);
     assert_eq!(
         [1, 2, 31, 64].map(|n| divided(n, true, false)),
@@ -169,11 +173,7 @@ fn what_nobody_waits_for_fills_little() {
 /// Whose requests wait leaves three quarters, and a tenant's and a class's half and a quarter of that.
 #[test]
 fn those_that_wait_leave_most() {
-    let at = |group, tenant, class| At {
-        group,
-        tenant,
-        class,
-    };
+    let at = place;
     let mut tags = Tags::new(512);
     while tags.ask_to_wait(at(0, 0, 0)) | tags.ask_to_wait(at(1, 1, 1)) {}
     assert_eq!([tags.held(0), tags.held(1)], [64, 64]);
@@ -190,7 +190,7 @@ fn those_that_wait_leave_most() {
         assert!(few.ask_to_wait(at(0, 0, 0)));
     }
     let less = [0, 10, 20, 30].map(|n| {
-        few.given[0..n].fill(true);
+        (0..n).for_each(|tag| few.go(tag));
         few.may(&at(0, 0, 0))
     });
     assert_eq!(less, [128, 224, 320, 416]);
@@ -211,42 +211,51 @@ fn those_that_wait_leave_most() {
     assert_eq!(tags.held(0), 64);
 }
 
-/// Groups that are served one at a time by weight, each of which wants more than there are tags, and
-/// whoever waits for a tag gets one in order of arrival: each always has something to be served.
-#[test]
-fn who_is_served_faster_has_more() {
-    let lanes = [2u32, 2, 4, 5, 12];
-    let mut tags = Tags::new(256);
-    let mut served = [0u32; 5];
+/// How many of 4,500 requests are served of each group by its weight, one at a time, where each
+/// wants more than there are tags, and who waits for one is asked when one came back.
+fn served_by(weights: &[usize], tags: usize) -> Vec<usize> {
+    let sum: usize = weights.iter().sum();
+    let order: Vec<_> = (0..weights.len())
+        .flat_map(|group| vec![group; weights[group]])
+        .collect();
+    let mut tags = Tags::new(tags);
+    let mut served = vec![0; weights.len()];
     let mut turn = 0;
-    for step in 0..20_000u32 {
-        // A lane is free now and then: whose turn it is, if he has one that waits.
-        let slot = step % 25;
-        let (mut of, mut before) = (0, 0);
-        while slot >= before + lanes[of] {
-            before += lanes[of];
-            of += 1;
-        }
-        let whose = |given: bool, tags: &Tags| {
-            let mut all = tags.taken.iter().zip(&tags.given);
-            all.position(|(at, g)| *g == given && at.is_some_and(|at| at.group == of as u32))
+    for step in 0..9_000 {
+        let group = order[step * 77 % sum];
+        let whose = |gone: bool, tags: &Tags| {
+            let mut all = tags.taken.iter().zip(&tags.gone);
+            all.position(|(at, g)| {
+                *g == gone && at.is_some_and(|at| at.group == LENT + group as u32)
+            })
         };
         if let Some(done) = whose(true, &tags) {
             tags.give(done);
         }
         if let Some(next) = whose(false, &tags) {
-            tags.given[next] = true;
-            served[of] += u32::from(step >= 10_000);
+            tags.go(next);
+            served[group] += usize::from(step >= 4_500);
         }
-        // What came free wakes one after the other, until one can take it.
-        for _ in 0..5 {
-            turn = (turn + 1) % 5;
-            if tags.ask_to_wait(top(turn)) {
+        for _ in 0..weights.len() {
+            turn = (turn + 1) % weights.len();
+            if tags.ask_to_wait(top(turn as u32)) {
                 break;
             }
         }
     }
-    assert_eq!(served.map(|n| n / 400), lanes, "{served:?}");
+    served
+}
+
+#[test]
+fn who_is_served_faster_has_more() {
+    for (weights, tags) in [
+        (vec![2, 2, 4, 5, 12], 256),
+        ([vec![36, 84], vec![5; 12]].concat(), 512),
+    ] {
+        let times = 4_500 / weights.iter().sum::<usize>();
+        let all: Vec<_> = weights.iter().map(|weight| weight * times).collect();
+        assert_eq!(served_by(&weights, tags), all);
+    }
 }
 
 #[test]
@@ -270,23 +279,40 @@ fn two_that_want_all_leave_some_to_a_third() {
         let its = tags
             .taken
             .iter()
-            .position(|at| at.is_some_and(|at| at.group == 1));
+            .position(|at| at.is_some_and(|at| at.group == LENT + 1));
         tags.give(its.unwrap());
         assert!(!tags.ask(0) && !tags.ask(2));
     }
 }
 
+/// Everybody has a slot of his own, as long as there are some; who comes then has none, and is free
+/// to have a tag whatever others without one hold.
 #[test]
-fn slots_are_spread() {
-    let mut seen = BTreeMap::new();
-    // Addresses of structures, as the kernel has them.
-    for i in 0..1000u64 {
-        *seen
-            .entry(slot(0xffff_8881_0000_0000 + i * 192))
-            .or_insert(0) += 1;
-    }
-    assert!(seen.keys().all(|slot| *slot < SLOTS));
-    assert!(seen.values().all(|n| *n < 16), "{seen:?}");
+fn a_slot_for_each() {
+    let mut tags = Tags::new(512);
+    let mut slots: Vec<_> = (0..SLOTS).map(|_| tags.room.lend()).collect();
+    let none = slots.split_off((SLOTS - LENT) as usize);
+    assert!(none.iter().all(|slot| *slot < CLASSES));
+    slots.sort_unstable();
+    assert!(slots.into_iter().eq(LENT..SLOTS));
+    tags.room.end(none[0]);
+    assert_eq!(tags.room.lend(), none[0]);
+    tags.room.end(77);
+    tags.room.end(78);
+    assert_eq!([0; 3].map(|_| tags.room.lend()), [78, 77, none[0]]);
+
+    let at = At {
+        group: none[0],
+        tenant: none[0],
+        class: CLASSES,
+    };
+    (0..200).for_each(|_| tags.room.take(&at));
+    (0..200).for_each(|_| tags.room.go(&at));
+    let other = At {
+        class: CLASSES + 1,
+        ..at
+    };
+    assert_eq!(tags.room.choice(&other, false, 512), 512);
 }
 
 proptest! {
@@ -305,12 +331,12 @@ proptest! {
         for (group, tag, what) in turns {
             match what {
                 0 => all.give(tag.index(tags)),
-                1 => all.given[tag.index(tags)] ^= true,
+                1 => all.go(tag.index(tags)),
                 2 => _ = all.ask(group % greedy * 3),
                 _ => _ = all.ask_to_wait(top(group % greedy * 3)),
             }
         }
-        all.given.fill(true);
+        (0..tags).for_each(|tag| all.go(tag));
         for _ in 0..tags {
             for group in 0..greedy {
                 all.ask(group * 3);
@@ -322,7 +348,7 @@ proptest! {
         }
         prop_assert!(all.ask(100), "another class");
         (0..tags).for_each(|tag| all.give(tag));
-        prop_assert_eq!(all.room.choice(&top(5), &[0; 3], tags as u32), tags as u32);
+        prop_assert_eq!(all.room.choice(&top(5), false, tags as u32), tags as u32);
         let mut anew = Tags::new(tags);
         while all.ask(7) & anew.ask(7) {}
         prop_assert_eq!(all.held(7), anew.held(7));
@@ -335,7 +361,7 @@ proptest! {
         tags in 16usize..=256,
         turns in prop::collection::vec((0u32..200, any::<prop::sample::Index>(), any::<bool>()), 0..600),
     ) {
-        let at = |group, tenant, class| At { group, tenant, class };
+        let at = place;
         let mut all = Tags::new(tags);
         for (group, tag, gives) in turns {
             if gives {
