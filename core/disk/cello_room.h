@@ -199,14 +199,15 @@ CORE_FN u32 cello_room_for(const struct cello_room *room, const struct cello_roo
 			   u32 tags, u32 *level)
 {
 	const struct cello_room_slot *slot;
-	u32 i, leaves, most = 0;
+	u32 i, held, leaves, most = 0;
 
 	*level = 0;
 	for (i = 0; i < CELLO_ROOM_LEVELS; i++) {
 		if (at->slot[i] <= CELLO_ROOM_OTHERS)
 			continue;
 		slot = &room->slot[at->slot[i]];
-		leaves = cello_room_leaves(tags, i, slot->held, arm ? 0 : slot->waits);
+		held = *(const volatile u32 *)&slot->held; /* also asked without the lock */
+		leaves = cello_room_leaves(tags, i, held, arm ? 0 : slot->waits);
 		if (leaves > most) {
 			most = leaves;
 			*level = i;

@@ -43,7 +43,7 @@ enum {
 
 /* Of the bio that a task was last seen with: where its group counts. */
 struct noted {
-	const struct task_struct *task;
+	struct task_struct *task;
 	struct cello_room_at at;
 };
 

@@ -78,8 +78,8 @@ static bool has_room(struct disk *d, const struct cello_room_at *at,
 
 /*
  * Until it has room, or another level leaves what it needs. As requests of this one are there, one
- * of them ends after it was seen here, under the lock, that there is none yet. Who may not go on
- * hands on that he was told, and so does who may, for there may be room for two.
+ * of them ends after it was seen here, under the lock, that there is none yet. Who is told keeps
+ * its place, and hands on that it was told when it leaves, for there may be room for two.
  */
 static bool waited_there(struct disk *d, const struct cello_room_at *at,
 			 const struct blk_mq_alloc_data *data, u32 *level)
@@ -87,7 +87,7 @@ static bool waited_there(struct disk *d, const struct cello_room_at *at,
 	struct wait_queue_head *there = &d->waiters_at[at->slot[*level]];
 	u32 now = *level;
 	bool has;
-	DEFINE_WAIT(wait);
+	DEFINE_WAIT_FUNC(wait, default_wake_function);
 
 	for (;;) {
 		prepare_to_wait_exclusive(there, &wait, TASK_UNINTERRUPTIBLE);
@@ -119,11 +119,37 @@ static void wait_for_room(struct disk *d, const struct cello_room_at *at,
 
 void room_tell(struct disk *d, const struct cello_room_at *at, u32 levels)
 {
-	u32 i;
+	u32 i, slot;
 
-	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
-		if (levels & 1 << i)
-			wake_up(&d->waiters_at[at->slot[i]]);
+	for (i = 0; i < CELLO_ROOM_LEVELS; i++) {
+		slot = at->slot[i];
+		if (!(levels & 1 << i))
+			continue;
+		/* Who is told first may be long in coming; none is told after the last. */
+		if (d->q->nr_hw_queues > 1 || !READ_ONCE(d->room.slot[slot].held))
+			wake_up_all(&d->waiters_at[slot]);
+		else
+			wake_up(&d->waiters_at[slot]);
+	}
+}
+
+/* Not while memory is short, nor where one thread submits what is of many. */
+static bool may_wait(blk_opf_t opf, const struct blk_mq_alloc_data *data)
+{
+	return !(data->flags & BLK_MQ_REQ_NOWAIT) && !(opf & REQ_SWAP) &&
+	       !(current->flags & (PF_KTHREAD | PF_MEMALLOC));
+}
+
+/* Whose the request is, if that was noted. It is no longer then: those that are not to be merged
+ * are not seen before, and would be taken for the one before them. */
+static bool noted(struct disk *d, blk_opf_t opf, struct cello_room_at *at)
+{
+	struct noted *n = note_of(d);
+
+	if (READ_ONCE(n->task) != current || (opf & REQ_NOMERGE_FLAGS))
+		return false;
+	*at = n->at;
+	return cmpxchg(&n->task, current, NULL) == current;
 }
 
 /* Who may not wait, and what is sent to an arm, has so many of the tags by their numbers; who waits
@@ -134,15 +160,12 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	bool arm = d->cello.flight.arm, ample = room_ample(d);
 	u32 all = data->q->nr_requests, tags, most, level;
 	struct cello_room_at at;
-	struct noted *n;
 
 	if (ample && !arm)
 		return;
 	most = tags = cello_room_tags(all, arm, waited_for(opf));
-	n = note_of(d);
-	if (!ample && READ_ONCE(n->task) == current) {
-		at = n->at;
-		if (arm || (data->flags & BLK_MQ_REQ_NOWAIT))
+	if (!ample && noted(d, opf, &at)) {
+		if (arm || !may_wait(opf, data))
 			most = cello_room_for(&d->room, &at, arm, tags, &level);
 		else
 			wait_for_room(d, &at, data);
