@@ -20,7 +20,8 @@
  * is served faster has a smaller part waiting, and tags that the others leave, until as great a
  * part waits of each: each holds as many times what it has at the disk. With N tags and G requests
  * at the disk groups then hold T of them in all, where the part that waits, 1 - G/T, is
- * (1 - T/N) 4/3: of 512, 150 with 8 at the disk, 233 with 64.
+ * (1 - T/N) 4/3: of 512, 150 with 8 at the disk, 233 with 64. Where nobody else holds any nobody
+ * would have what is left.
  *
  * What a group may have changes while it waits for that. So who waits does so with those who wait
  * for the same, and one of them is told when some of what they hold came back (cello_room_tells):
@@ -79,6 +80,7 @@ struct cello_room {
 	u16 back[CELLO_ROOM_SLOTS]; /* slots that came back, */
 	u32 backs;                  /* how many, and how many were lent for the first time */
 	u32 lent;
+	u32 held; /* in all */
 };
 
 /* A slot for a group, or for a tenant. */
@@ -118,6 +120,7 @@ CORE_FN void cello_room_take(struct cello_room *room, const struct cello_room_at
 		room->slot[at->slot[i]].held++;
 		room->slot[at->slot[i]].waits++;
 	}
+	room->held++;
 }
 
 /* It waits no more: the disk has it, or it was merged. */
@@ -135,6 +138,7 @@ CORE_FN void cello_room_give(struct cello_room *room, const struct cello_room_at
 
 	for (i = 0; i < CELLO_ROOM_LEVELS; i++)
 		room->slot[at->slot[i]].held--;
+	room->held--;
 }
 
 /* One came back of what counts there: whether one of those who wait with it is told. A group's not
@@ -207,7 +211,8 @@ CORE_FN u32 cello_room_for(const struct cello_room *room, const struct cello_roo
 			continue;
 		slot = &room->slot[at->slot[i]];
 		held = *(const volatile u32 *)&slot->held; /* also asked without the lock */
-		leaves = cello_room_leaves(tags, i, held, arm ? 0 : slot->waits);
+		leaves = cello_room_leaves(tags, i, held,
+					   arm || held == room->held ? 0 : slot->waits);
 		if (leaves > most) {
 			most = leaves;
 			*level = i;

@@ -77,6 +77,7 @@ struct disk {
 	u64 bypassed;
 	struct ended *ended;
 	u64 ends;
+	u32 queues; /* hardware queues with tags of their own */
 	struct cello_room room;
 	atomic_t waiters; /* tasks that wait for room, each with those who wait for the same: */
 	struct wait_queue_head waiters_at[CELLO_ROOM_SLOTS];
@@ -139,9 +140,14 @@ static inline bool waited_for(blk_opf_t opf)
 	return op_is_sync(opf) || (opf & REQ_SWAP);
 }
 
+static inline u32 tags_of(const struct disk *d)
+{
+	return d->q->nr_requests * d->queues;
+}
+
 static inline bool room_ample(const struct disk *d)
 {
-	return cello_room_ample(waiting(d) + READ_ONCE(d->cello.flight.number), d->q->nr_requests);
+	return cello_room_ample(waiting(d) + READ_ONCE(d->cello.flight.number), tags_of(d));
 }
 
 /* The cgroup's record of which the group is a part. */

@@ -626,7 +626,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 static noinline void gone_otherwise(struct request *rq, struct disk_request *r)
 {
 	struct disk *d = disk_of(rq->q);
-	struct gone gone = {};
+	struct gone gone;
 	unsigned long irq;
 	bool more = false;
 

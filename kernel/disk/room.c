@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which tags a request may choose from (core/disk/cello_room.h). The block layer asks before it has
- * the request, and tells neither the bio: that was seen just before, in the same task, when it was
- * tried for merging, and its group is noted there. A note that another task has overwritten is no
- * note. While few requests are there nothing is noted, and no note is looked for: one from before
- * may be of another cgroup then, with which a request waits at worst.
+ * Which tags a request may choose from (core/disk/cello_room.h), and who waits for one. The block
+ * layer asks before it has the request, where the task may sleep, and does not tell the bio: that
+ * was seen just before, in the same task, when it was tried for merging, and its group is noted
+ * there. A note that another task has overwritten is no note. While few requests are there nothing
+ * is noted, and no note is looked for: one from before may be of another cgroup then, with which a
+ * request waits at worst.
  */
 #include <linux/hash.h>
-#include <linux/sbitmap.h>
 #include <linux/sched.h>
 
 #include "disk.h"
@@ -55,68 +55,93 @@ u32 room_give(struct disk *d, struct disk_request *r, struct cello_room_at *at)
 	return tells;
 }
 
-/* Before 6.18, when depth_updated() changed too, the depth was one of each word of the bitmap. */
-static u32 depth_of(const struct blk_mq_hw_ctx *hctx, u32 most, u32 tags)
+/* Of so many tags of all hardware queues those of one. Before 6.18, when depth_updated() changed
+ * too, the depth was one of each word of the bitmap. */
+static u32 depth_of(const struct disk *d, const struct blk_mq_hw_ctx *hctx, u32 most)
 {
 #ifdef DEPTH_UPDATED_HAS_QUEUE
-	return most;
+	u32 all = d->q->nr_requests;
 #else
-	u32 word = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
-
-	return max(1U, (u32)div_u64((u64)word * most, tags));
+	u32 all = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
 #endif
+
+	return max(1U, (u32)div_u64((u64)all * most, tags_of(d)));
 }
 
-/* Whether a group there may have another tag now, and else which level leaves the others. */
-static bool has_room(struct disk *d, const struct cello_room_at *at,
-		     const struct blk_mq_alloc_data *data, u32 *level)
+/* How many more tags a group there may have now, and which level leaves the others. */
+static u32 room_for(struct disk *d, const struct cello_room_at *at, u32 *level)
 {
-	u32 tags = data->q->nr_requests, most = cello_room_for(&d->room, at, false, tags, level);
+	u32 tags = tags_of(d), most = cello_room_for(&d->room, at, false, tags, level);
 
-	return most == tags || sbitmap_weight(&data->hctx->sched_tags->bitmap_tags.sb) < most;
+	return most == tags ? most : most - min(READ_ONCE(d->room.held), most);
+}
+
+static u32 room_for_locked(struct disk *d, const struct cello_room_at *at, u32 *level)
+{
+	u32 room;
+
+	spin_lock_irq(&d->lock);
+	room = room_for(d, at, level);
+	spin_unlock_irq(&d->lock);
+	return room;
+}
+
+/* Whether who leaves tells the next of those who wait on that level: there is room for two, or
+ * nothing will come back there that tells one. */
+static bool hands_on(struct disk *d, const struct cello_room_at *at, u32 level)
+{
+	u32 next;
+	bool on;
+
+	spin_lock_irq(&d->lock);
+	on = !d->room.slot[at->slot[level]].held || room_for(d, at, &next) > 1;
+	spin_unlock_irq(&d->lock);
+	return on;
 }
 
 /*
  * Until it has room, or another level leaves what it needs. As requests of this one are there, one
- * of them ends after it was seen here, under the lock, that there is none yet. Who is told keeps
- * its place, and hands on that it was told when it leaves, for there may be room for two.
+ * of them ends after it was seen here, under the lock, that there is none yet. Of the same group
+ * who came first goes first. Whether who leaves tells the next is seen after it left, for who came
+ * before that may rely on it.
  */
-static bool waited_there(struct disk *d, const struct cello_room_at *at,
-			 const struct blk_mq_alloc_data *data, u32 *level)
+static bool waited_there(struct disk *d, const struct cello_room_at *at, u32 *level)
 {
 	struct wait_queue_head *there = &d->waiters_at[at->slot[*level]];
+	bool has, in_turn = *level != CELLO_ROOM_GROUP;
 	u32 now = *level;
-	bool has;
 	DEFINE_WAIT_FUNC(wait, default_wake_function);
 
 	for (;;) {
 		prepare_to_wait_exclusive(there, &wait, TASK_UNINTERRUPTIBLE);
-		spin_lock_irq(&d->lock);
-		has = has_room(d, at, data, &now);
-		spin_unlock_irq(&d->lock);
-		if (has || now != *level)
+		has = room_for_locked(d, at, &now);
+		in_turn |= READ_ONCE(there->head.next) == &wait.entry;
+		if (now != *level || (has && in_turn))
 			break;
 		io_schedule();
 	}
 	finish_wait(there, &wait);
-	wake_up(there);
+	if (!has || hands_on(d, at, *level))
+		wake_up(there);
 	*level = now;
 	return has;
 }
 
-static void wait_for_room(struct disk *d, const struct cello_room_at *at,
-			  const struct blk_mq_alloc_data *data)
+static void wait_for_room(struct disk *d, const struct cello_room_at *at)
 {
 	u32 level;
+	bool has = room_for(d, at, &level);
 
-	if (has_room(d, at, data, &level))
+	if (has &&
+	    !(level == CELLO_ROOM_GROUP && waitqueue_active(&d->waiters_at[at->slot[level]])))
 		return;
 	atomic_inc(&d->waiters);
-	while (!waited_there(d, at, data, &level))
+	while (!waited_there(d, at, &level))
 		;
 	atomic_dec(&d->waiters);
 }
 
+/* None is told after the last that counts there, so then all are. */
 void room_tell(struct disk *d, const struct cello_room_at *at, u32 levels)
 {
 	u32 i, slot;
@@ -125,11 +150,10 @@ void room_tell(struct disk *d, const struct cello_room_at *at, u32 levels)
 		slot = at->slot[i];
 		if (!(levels & 1 << i))
 			continue;
-		/* Who is told first may be long in coming; none is told after the last. */
-		if (d->q->nr_hw_queues > 1 || !READ_ONCE(d->room.slot[slot].held))
-			wake_up_all(&d->waiters_at[slot]);
-		else
+		if (READ_ONCE(d->room.slot[slot].held))
 			wake_up(&d->waiters_at[slot]);
+		else
+			wake_up_all(&d->waiters_at[slot]);
 	}
 }
 
@@ -153,26 +177,39 @@ static bool noted(struct disk *d, blk_opf_t opf, struct cello_room_at *at)
 }
 
 /* Who may not wait, and what is sent to an arm, has so many of the tags by their numbers; who waits
- * for one of those keeps the number that he was told. */
+ * for one of those keeps the number that he was told. So has who waited where there are several
+ * hardware queues, as one may be full before the others. */
 void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct disk *d = disk_of(data->q);
-	bool arm = d->cello.flight.arm, ample = room_ample(d);
-	u32 all = data->q->nr_requests, tags, most, level;
+	bool arm = d->cello.flight.arm, ample = room_ample(d), waits;
+	u32 all = tags_of(d), tags, most, level;
 	struct cello_room_at at;
 
 	if (ample && !arm)
 		return;
 	most = tags = cello_room_tags(all, arm, waited_for(opf));
 	if (!ample && noted(d, opf, &at)) {
-		if (arm || !may_wait(opf, data))
+		waits = !arm && may_wait(opf, data);
+		if (waits)
+			wait_for_room(d, &at);
+		if (!waits || d->queues > 1)
 			most = cello_room_for(&d->room, &at, arm, tags, &level);
-		else
-			wait_for_room(d, &at, data);
 	}
 	/* Without an arm also where that is all of them: not several with one question. */
 	if (most < all || !arm)
-		data->shallow_depth = depth_of(data->hctx, most, all);
+		data->shallow_depth = depth_of(d, data->hctx, most);
+}
+
+/* Hardware queues that have tags of their own; what is polled for is not asked for here. */
+static u32 queues_of(const struct request_queue *q)
+{
+	const struct blk_mq_tag_set *set = q->tag_set;
+	u32 polled = set->nr_maps > HCTX_TYPE_POLL ? set->map[HCTX_TYPE_POLL].nr_queues : 0;
+
+	if (set->flags & BLK_MQ_F_TAG_HCTX_SHARED)
+		return 1;
+	return max(q->nr_hw_queues, polled + 1) - polled;
 }
 
 /*
@@ -180,27 +217,29 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
  * is to be what it is with the tags that the kernel gives a disk, twice the disk's own: a disk of
  * one has served all long before a program that waited for eight has asked for the first of eight.
  */
-static void depth_updated(struct request_queue *q, bool arm)
+static void depth_updated(struct disk *d)
 {
-	u32 tags = q->nr_requests;
-	u32 least = min(cello_room_least(cello_room_tags(tags, arm, false)),
-			2 * q->tag_set->queue_depth);
+	struct request_queue *q = d->q;
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
+	u32 least;
 
+	d->queues = queues_of(q);
+	least = cello_room_least(cello_room_tags(tags_of(d), d->cello.flight.arm, false));
+	least = min(least, 2 * q->tag_set->queue_depth * d->queues);
 	queue_for_each_hw_ctx(q, hctx, i) if (hctx->sched_tags) sbitmap_queue_min_shallow_depth(
-		&hctx->sched_tags->bitmap_tags, depth_of(hctx, least, tags));
+		&hctx->sched_tags->bitmap_tags, depth_of(d, hctx, least));
 }
 
 #ifdef DEPTH_UPDATED_HAS_QUEUE
 void disk_depth_updated(struct request_queue *q)
 {
-	depth_updated(q, disk_of(q)->cello.flight.arm);
+	depth_updated(disk_of(q));
 }
 #else
 void disk_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
-	depth_updated(hctx->queue, disk_of(hctx->queue)->cello.flight.arm);
+	depth_updated(disk_of(hctx->queue));
 }
 #endif
 
@@ -210,5 +249,5 @@ void room_begin(struct disk *d)
 
 	for (slot = 0; slot < CELLO_ROOM_SLOTS; slot++)
 		init_waitqueue_head(&d->waiters_at[slot]);
-	depth_updated(d->q, d->cello.flight.arm);
+	depth_updated(d);
 }

@@ -87,6 +87,7 @@ SHOWN(in_flight, d->cello.flight.learns ? 0 : d->cello.flight.most)
 STORED(in_flight, 0, FLIGHT_MAX)
 SHOWN(in_flight_now, d->cello.flight.most)
 SHOWN(lanes, d->cello.flight.lanes)
+SHOWN(tags, tags_of(d))
 SHOWN(in_flight_us, div_u64(d->cello.flight_max_ns, NSEC_PER_USEC))
 STORED(in_flight_us, 0, CELLO_FLIGHT_MAX_NS / NSEC_PER_USEC)
 SHOWN(deadline_ms, div_u64(d->cello.deadline_ns, NSEC_PER_MSEC))
@@ -155,6 +156,7 @@ const struct elv_fs_entry disk_attributes[] = {
 	SET(weight_realtime),
 	GET(in_flight_now),
 	GET(lanes),
+	GET(tags),
 	GET(rounds),
 	GET(bypassed),
 	GET(error_us),

@@ -80,4 +80,15 @@ taken far nullb0 no-arm 0
 qlinux down disk nullb0 >/dev/null
 equal far-again "$(disk nullb0 rotational)" 1
 rmmod null_blk
+
+# ---- all hardware queues keep as many requests, unless they share those; polled ones have none of these
+modprobe sd_mod
+modprobe null_blk nr_devices=1 queue_mode=2 submit_queues=2 poll_queues=1
+modprobe scsi_debug delay=0 submit_queues=2 max_queue=64 host_max_queue=64
+until compgen -G '/sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*' >/dev/null; do sleep 0.1; done
+sharing=$(basename /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*/block/*)
+taken own-tags nullb0 null 0
+equal own-tags "$(disk nullb0 nr_requests) $(disk nullb0 iosched/tags)" '512 1024'
+taken shared-tags "$sharing" null 0
+equal shared-tags "$(disk "$sharing" nr_requests) $(disk "$sharing" iosched/tags)" '512 512'
 finish

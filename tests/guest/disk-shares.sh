@@ -49,7 +49,7 @@ cell() { # cell NAME DEV FIO-OPTION...
 	shift 2
 	under "$dev" mq-deadline
 	readers "$dev" "$@"
-	peer=$(rate "$dev" 2 2)
+	peer=$(($(rate "$dev" $((long / 3)) 2) * 2 / (long / 3)))
 	quit
 	under "$dev" cello
 	echo 300 >/sys/block/"$dev"/queue/iosched/weight_interactive
@@ -101,7 +101,8 @@ measure() { # measure US MANY
 			parts=(3/15)
 			for ((n = 0; n < 12; n++)); do parts+=(5/15/12); done
 			parts+=(7/15)
-			cell "$name-many" "$dev" --rw=randread --bs=4k
+			# So many programs take some seconds until all are there.
+			settle=5 cell "$name-many" "$dev" --rw=randread --bs=4k
 		fi
 		under "$dev" none
 		rmmod $kind

@@ -44,7 +44,7 @@ impl Tags {
     /// How many tags a request may choose from, by the definition: a group that holds a quarter
     /// leaves as many, a tenant that holds an eighth likewise, and a class that holds a sixteenth;
     /// and who holds a sixteenth, as a group eight, up to three times as many, by the part of that
-    /// which waits.
+    /// which waits, unless he holds all that are held.
     fn may(&self, at: &At) -> usize {
         let tags = self.taken.len();
         let waits = self.waits(at);
@@ -52,7 +52,8 @@ impl Tags {
             let held = self.held_by(|other| levels(other)[level] == levels(at)[level]);
             let least = Some(tags.div_ceil(parts)).filter(|part| held >= *part);
             let few = if level == 0 { 8 } else { tags.div_ceil(16) };
-            let part = (held >= few).then(|| waits[level] as usize * tags / held);
+            let counts = held >= few && held < self.taken.iter().flatten().count();
+            let part = counts.then(|| waits[level] as usize * tags / held);
             let more = part.map_or(0, |part| part * 3 / parts);
             least.unwrap_or(0).max(more)
         });
@@ -184,8 +185,17 @@ fn those_that_wait_leave_most() {
         "who is served at once may have the others"
     );
 
-    // While few wait they are as others.
+    // While few wait they are as others, and where nobody else holds any.
     let mut few = Tags::new(512);
+    while few.ask_to_wait(at(0, 0, 0)) {}
+    assert_eq!(few.held(0), 384);
+    (40..384).for_each(|tag| few.give(tag));
+    assert_eq!(
+        few.may(&at(0, 0, 0)),
+        480,
+        "the last sixteenth is for other classes"
+    );
+    assert!(few.ask_at(at(1, 1, 1)));
     while few.held(0) < 40 {
         assert!(few.ask_to_wait(at(0, 0, 0)));
     }
@@ -195,9 +205,10 @@ fn those_that_wait_leave_most() {
     });
     assert_eq!(less, [128, 224, 320, 416]);
 
-    // Many groups with a few each leave three eighths to other tenants, and those some to other
-    // classes.
+    // Many groups with a few each leave three eighths to other tenants, and those some to another
+    // class, as soon as it holds one.
     let mut tags = Tags::new(512);
+    assert!(tags.ask_at(at(0, 0, 2)));
     let many = |tags: &mut Tags, tenant| {
         let groups = (0..40).map(|group| at(40 * tenant + group, tenant, 1));
         let few = groups.cycle().take(40 * 20);
@@ -205,7 +216,7 @@ fn those_that_wait_leave_most() {
     };
     assert_eq!(
         [1, 2, 3, 4, 5].map(|t| many(&mut tags, t)),
-        [320, 32, 32, 32, 0]
+        [319, 32, 32, 32, 0]
     );
     while tags.ask_at(at(0, 0, 2)) {}
     assert_eq!(tags.held(0), 64);

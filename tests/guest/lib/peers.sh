@@ -6,10 +6,10 @@
 modprobe -a mq-deadline bfq null_blk cello
 rmmod null_blk # it made a device of its own
 
-# requests_for DEV: how many `qlinux up disk` has the kernel keep for it
+# requests_for DEV, which Cello has: how many `qlinux up disk` has the kernel keep for it
 requests_for() {
-	local -a queues=(/sys/block/"$1"/mq/*)
-	local each=$((1024 / ${#queues[@]}))
+	local queues=$(($(<"/sys/block/$1/queue/iosched/tags") / $(<"/sys/block/$1/queue/nr_requests")))
+	local each=$((1024 / queues))
 	if (($(<"/sys/block/$1/queue/rotational") || each < 128)); then
 		each=128
 	elif ((each > 512)); then

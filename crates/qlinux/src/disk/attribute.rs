@@ -291,6 +291,11 @@ impl Disk {
         })
     }
 
+    /// Requests that the kernel keeps for it, of all hardware queues.
+    pub(super) fn tags(&self) -> Result<u32> {
+        Ok(self.number_of("tags")? as u32)
+    }
+
     /// Changes all of it, or nothing.
     pub(super) fn set_attributes(&self, settings: &Settings) -> Result<()> {
         settings.check()?;

@@ -93,12 +93,6 @@ impl Disk {
         file.write_all(value.to_string().as_bytes())
     }
 
-    /// Queues that it takes requests from side by side, at least one.
-    pub(super) fn hardware_queues(&self) -> u32 {
-        let found = fs::read_dir(self.file("mq")).map_or(0, Iterator::count);
-        u32::try_from(found).unwrap_or(u32::MAX).max(1)
-    }
-
     /// `major:minor`, as cgroup files have it.
     pub(super) fn number(&self) -> Option<String> {
         self.text("dev").ok()

@@ -137,13 +137,17 @@ fn switch(disk: &Disk) -> Result<()> {
     }
 }
 
-/// As far as the kernel lets.
+/// As far as the kernel lets, which has so many for each of the hardware queues, unless they share.
 fn raise_requests(disk: &Disk) {
+    let (Some(now), Ok(tags)) = (requests(disk), disk.tags()) else {
+        return;
+    };
+    let queues = (tags / now.max(1)).max(1);
     let wanted = match turns(disk) {
         Some(true) => REQUESTS,
-        _ => (REQUESTS_ALL / disk.hardware_queues()).clamp(REQUESTS, REQUESTS_WIDE),
+        _ => (REQUESTS_ALL / queues).clamp(REQUESTS, REQUESTS_WIDE),
     };
-    if requests(disk).is_some_and(|now| now < wanted) {
+    if now < wanted {
         let _ = disk.write("queue/nr_requests", wanted);
     }
 }
