@@ -25,6 +25,10 @@
  *
  *   64 lanes of 5 ms: 1, 2, 4, … 64 at a time after 0.2 s; with 128 nothing more is served.
  *
+ * Who asks for many at once, and for more only when all of them are there, never has so many waiting
+ * for so long that B is known. After eight such bursts twice as many are given, as long as some wait
+ * and requests are at the disk for less than half as long again as they would be alone.
+ *
  * The disk's time is divided evenly among the requests that it serves at a moment: of a time dt
  * each of n has dt / n, so all of the time that the disk is busy is somebody's. What comes while
  * all lanes are busy waits in the disk, in order of arrival, and has its part from when a lane is
@@ -98,9 +102,11 @@ struct flight_trial {
 	bool spared; /* and that since the last one was served, */
 	u32 less;    /* as before so many of those that were measured */
 	bool more;   /* but for this number it would have been given more since then */
-	u32 bursts;  /* that ended before this number was measured */
-	u32 turn;    /* epochs so far of the try */
-	u32 skip;    /* completions until it is measured: those of the number before */
+	u32 bursts;  /* that ended before this number was measured; */
+	u64 here_ns; /* how long requests were at the disk then, and would have been alone */
+	u64 here_alone_ns;
+	u32 turn; /* epochs so far of the try */
+	u32 skip; /* completions until it is measured: those of the number before */
 	u32 served;
 	u64 begun_ns;
 	u64 work_ns;  /* what those took alone that were served since, */
@@ -240,12 +246,19 @@ CORE_FN void flight_epoch(struct flight *f, u64 now_ns)
 	t->begun_ns = now_ns;
 }
 
+/* No bursts were in vain so far. */
+CORE_FN void flight_knows(struct flight_trial *t)
+{
+	t->bursts = 0;
+	t->here_ns = t->here_alone_ns = 0;
+}
+
 /* 2^level are given. */
 CORE_FN void flight_level(struct flight *f, u32 level, u64 now_ns)
 {
 	f->trial.level = level;
-	f->trial.bursts = 0;
 	f->most = 1U << level;
+	flight_knows(&f->trial);
 	flight_epoch(f, now_ns);
 }
 
@@ -427,6 +440,7 @@ CORE_FN void flight_judge(struct flight *f, u64 rate, u64 now_ns)
 		if (t->before && (rate * 4 < t->before * 3 || rate * 3 > t->before * 4))
 			t->rest_ns = FLIGHT_REST_MIN_NS;
 		t->before = rate;
+		flight_knows(t);
 		flight_epoch(f, now_ns);
 		t->skip = 0;
 		if (now_ns - t->rested_ns < t->rest_ns)
@@ -461,9 +475,32 @@ CORE_FN void flight_lanes(struct flight *f, u64 lanes)
 	flight_next(f);
 }
 
+/* After so many bursts of which nothing could be measured: are twice as many to be given? Not where
+ * something was known, and requests take half as long again as alone while the disk has as many as
+ * now. */
+CORE_FN bool flight_raises(struct flight_trial *t)
+{
+	if (!t->more || ++t->bursts < FLIGHT_BURSTS || t->level + 1 >= FLIGHT_LEVELS)
+		return false;
+	return t->phase == FLIGHT_CLIMBS || t->here_ns * 2 < t->here_alone_ns * 3;
+}
+
+CORE_FN void flight_raise(struct flight *f, u64 now_ns)
+{
+	struct flight_trial *t = &f->trial;
+
+	t->base = t->level + 1;
+	t->rest_ns = FLIGHT_REST_MIN_NS;
+	if (t->phase == FLIGHT_CLIMBS)
+		flight_level(f, t->base, now_ns);
+	else
+		flight_rest(f, now_ns);
+}
+
 /* There is no more to serve than the disk has. Programs that ask for some at once and wait for all
  * of them (a read of more than a request may have) may never ask for so much that anything can be
- * measured: while nothing is known they are given more at a time, as long as some wait. */
+ * measured: they are given more at a time, as long as some wait. What is known may be of others,
+ * which needed far fewer (long requests). */
 CORE_FN void flight_lull(struct flight *f, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
@@ -472,15 +509,15 @@ CORE_FN void flight_lull(struct flight *f, u64 now_ns)
 		flight_tried(f, false, now_ns);
 	else if (t->phase != FLIGHT_CLIMBS && t->level < t->base)
 		flight_rest(f, now_ns);
-	else if (t->phase == FLIGHT_CLIMBS && t->more && ++t->bursts >= FLIGHT_BURSTS &&
-		 t->level + 1 < FLIGHT_LEVELS)
-		flight_level(f, t->level + 1, now_ns);
+	else if (f->learns && flight_raises(t))
+		flight_raise(f, now_ns);
 	else
 		flight_epoch(f, now_ns);
 }
 
 /* A request was served; `more`: others wait to be given. */
-CORE_FN void flight_measure(struct flight *f, u64 alone_ns, u64 lane_ns, bool more, u64 now_ns)
+CORE_FN void flight_measure(struct flight *f, const struct flight_request *r, u64 alone_ns,
+			    bool more, u64 now_ns)
 {
 	struct flight_trial *t = &f->trial;
 	u64 took_ns, rate;
@@ -490,6 +527,8 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, u64 lane_ns, bool mo
 		flight_lull(f, now_ns);
 		return;
 	}
+	t->here_ns += now_ns - r->given_ns;
+	t->here_alone_ns += alone_ns;
 	t->more |= more && f->number + 1 >= f->most;
 	if (t->skip) {
 		if (!--t->skip)
@@ -500,7 +539,7 @@ CORE_FN void flight_measure(struct flight *f, u64 alone_ns, u64 lane_ns, bool mo
 	t->less += t->spared;
 	t->spared = false;
 	t->work_ns += alone_ns;
-	t->lane_ns += lane_ns;
+	t->lane_ns += now_ns - r->begun_ns;
 	took_ns = now_ns - t->begun_ns;
 	glance = t->phase == FLIGHT_TRIES && t->turn == 1 &&
 		 (t->served == FLIGHT_GLANCE / 4 || t->served == FLIGHT_GLANCE);
@@ -620,7 +659,7 @@ CORE_FN void flight_served(struct flight *f, const struct flight_request *r, u32
 
 	if (r->alone)
 		flight_was_alone(f, a, f->clock_ns - r->given_ns);
-	flight_measure(f, a->seen ? a->ns : guess_ns, f->clock_ns - r->begun_ns, more, f->clock_ns);
+	flight_measure(f, r, a->seen ? a->ns : guess_ns, more, f->clock_ns);
 }
 
 #endif

@@ -40,6 +40,91 @@ fn unscheduled(shape: Shape, outstanding: usize, sectors: u32, writes: bool) -> 
     (served(&world) - before) as f64
 }
 
+/// Processors that are busy elsewhere, and see only now and then what was served, are no reason to
+/// give the disk less than makes up for it.
+#[test]
+fn what_is_seen_late_is_served_nevertheless() {
+    let unseen = [(300, 150), (1_000, 900), (3_000, 2_000), (10_000, 8_000)];
+    for (every_us, long_us) in unseen {
+        for (sectors, slow) in [(8, 1), (256, 1), (8, 10)] {
+            let [own, all] = [0, 1024].map(|in_flight| {
+                let shape = Shape {
+                    slow,
+                    ..Shape::PARALLEL
+                };
+                let mut world = parallel(shape, [1, 1, 1]);
+                world.cello.set_in_flight(in_flight).unwrap();
+                world.unseen = Some((every_us * 1000, long_us * 1000));
+                for class in Class::ALL {
+                    world.client(class, 100, 32, sectors);
+                }
+                world.begin();
+                [1, 3, 8].map(|until| {
+                    world.run(until * SECOND);
+                    served(&world)
+                })
+            });
+            let part = |from: usize, to: usize| {
+                (own[to] - own[from]) as f64 / (all[to] - all[from]) as f64
+            };
+            let parts = [part(0, 1), part(1, 2)];
+            println!("{long_us} of {every_us} us, {sectors} sectors, {slow}: {parts:.3?}");
+            assert!(
+                parts[0] > 0.9 && parts[1] > 0.95,
+                "{long_us} of {every_us} us: {parts:?}"
+            );
+        }
+    }
+}
+
+/// How long bursts take by turns beside what they would if the disk had all at once: of short requests,
+/// after long ones of which the disk served few side by side. The first hundred, and those from then on.
+fn bursts_after(lanes_before: usize, lanes: usize, burst: usize) -> [f64; 2] {
+    let mut world = pool(lanes_before, 1000, [0, 1, 0]);
+    let steady = world.client(Class::Throughput, 100, 32, 256);
+    world.begin();
+    world.run(3 * SECOND);
+    world.clients[steady].think_ns = 1_000 * SECOND;
+    world.run(4 * SECOND);
+    world.pool = Some((100_000, vec![0; lanes]));
+    let client = world.client(Class::Throughput, 100, burst, 8);
+    world.clients[client].think_ns = 1_000 * SECOND;
+    let least_ns = 100_000 * burst.div_ceil(lanes) as u64;
+    [100, 1_000].map(|times| {
+        let mut took_ns = 0;
+        for _ in 0..times {
+            let (begun_ns, already) = (world.now_ns, world.responses[client].requests);
+            (0..burst).for_each(|_| world.ask(client));
+            while world.responses[client].requests < already + burst as u64 {
+                assert!(world.step());
+            }
+            took_ns += world.now_ns - begun_ns;
+            world.thinking.clear();
+            world.now_ns += 50_000;
+        }
+        took_ns as f64 / (times * least_ns) as f64
+    })
+}
+
+/// Nothing can be measured of such, and what was known says that few are enough.
+#[test]
+fn bursts_after_others_are_served_side_by_side() {
+    for (lanes_before, lanes, burst) in [
+        (2, 32, 32),
+        (2, 32, 64),
+        (4, 64, 64),
+        (1, 16, 128),
+        (8, 8, 32),
+    ] {
+        let [first, then] = bursts_after(lanes_before, lanes, burst);
+        println!("{lanes_before}, then {lanes} lanes, {burst} at once: {first:.2}, {then:.2}");
+        assert!(
+            first < 4.0 && then < 1.05,
+            "{lanes} lanes, {burst} at once: {first} {then}"
+        );
+    }
+}
+
 /// However many lanes there are, all are used, and few requests wait in the disk.
 #[test]
 fn lanes_are_found() {

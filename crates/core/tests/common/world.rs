@@ -80,6 +80,9 @@ pub struct World {
     pub responses: Vec<Responses>,
     /// The disk has enough until more of it come back.
     pub rests: bool,
+    /// In each so long time what is served is not seen for up to so long, as where the processors
+    /// have something else to do.
+    pub unseen: Option<(u64, u64)>,
 }
 
 impl World {
@@ -107,6 +110,21 @@ impl World {
             held_ns: 0,
             responses: Vec::new(),
             rests: false,
+            unseen: None,
+        }
+    }
+
+    /// When it is seen that a request was served.
+    fn seen_ns(&self, end_ns: u64) -> u64 {
+        let Some((every_ns, long_ns)) = self.unseen else {
+            return end_ns;
+        };
+        let mut dice = Dice((end_ns / every_ns).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let long_ns = dice.below(long_ns);
+        let begin_ns = end_ns / every_ns * every_ns + dice.below(every_ns - long_ns);
+        match end_ns >= begin_ns && end_ns < begin_ns + long_ns {
+            true => begin_ns + long_ns,
+            false => end_ns,
         }
     }
 
@@ -200,7 +218,7 @@ impl World {
                 }
                 None => self.flash.serve(&request, self.now_ns).1,
             };
-            self.ends.insert((end_ns, id));
+            self.ends.insert((self.seen_ns(end_ns), id));
         }
         self.ends.first().copied()
     }
