@@ -25,9 +25,9 @@
  *
  *   64 lanes of 5 ms: 1, 2, 4, … 64 at a time after 0.2 s; with 128 nothing more is served.
  *
- * Who asks for many at once, and for more only when all of them are there, never has so many waiting
- * for so long that B is known. After eight such bursts twice as many are given, as long as some wait
- * and requests are at the disk for less than half as long again as they would be alone.
+ * Who asks for many at once, and for more only when all of them are there, never has so many
+ * waiting for so long that B is known. After eight such bursts twice as many are given, as long as
+ * some wait and requests are at the disk for less than half as long again as they would be alone.
  *
  * The disk's time is divided evenly among the requests that it serves at a moment: of a time dt
  * each of n has dt / n, so all of the time that the disk is busy is somebody's. What comes while
