@@ -480,9 +480,13 @@ CORE_FN void flight_lanes(struct flight *f, u64 lanes)
  * now. */
 CORE_FN bool flight_raises(struct flight_trial *t)
 {
+	bool raises;
+
 	if (!t->more || ++t->bursts < FLIGHT_BURSTS || t->level + 1 >= FLIGHT_LEVELS)
 		return false;
-	return t->phase == FLIGHT_CLIMBS || t->here_ns * 2 < t->here_alone_ns * 3;
+	raises = t->phase == FLIGHT_CLIMBS || t->here_ns * 2 < t->here_alone_ns * 3;
+	flight_knows(t);
+	return raises;
 }
 
 CORE_FN void flight_raise(struct flight *f, u64 now_ns)
