@@ -221,4 +221,17 @@ CORE_FN u32 cello_room_for(const struct cello_room *room, const struct cello_roo
 	return most < tags ? tags - most : 1;
 }
 
+/* How many more tags a group there may have now, and the level that leaves the others; all, where
+ * none does: then the next is whoever's the kernel gives it to. */
+CORE_FN u32 cello_room_left(const struct cello_room *room, const struct cello_room_at *at, u32 tags,
+			    u32 *level)
+{
+	u32 most = cello_room_for(room, at, false, tags, level);
+	u32 held = *(const volatile u32 *)&room->held;
+
+	if (most == tags)
+		return tags;
+	return held < most ? most - held : 0;
+}
+
 #endif

@@ -209,6 +209,8 @@ static void tag(void)
 	i = cello_room_for(&room, &at, true, TAGS, &level);
 	CHECK(i >= most && (i == TAGS || held >= TAGS - i));
 	CHECK(most > tags || !cello_room_ample(tags, TAGS));
+	i = cello_room_left(&room, &at, TAGS, &level);
+	CHECK(i == (most == TAGS ? TAGS : most > tags ? most - tags : 0));
 	if (tags < most) {
 		gone[tags] = false;
 		taken[tags++] = at;

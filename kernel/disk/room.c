@@ -68,22 +68,14 @@ static u32 depth_of(const struct disk *d, const struct blk_mq_hw_ctx *hctx, u32 
 	return max(1U, (u32)div_u64((u64)all * most, tags_of(d)));
 }
 
-/* How many more tags a group there may have now, and which level leaves the others. */
-static u32 room_for(struct disk *d, const struct cello_room_at *at, u32 *level)
+static u32 room_left(struct disk *d, const struct cello_room_at *at, u32 *level)
 {
-	u32 tags = tags_of(d), most = cello_room_for(&d->room, at, false, tags, level);
-
-	return most == tags ? most : most - min(READ_ONCE(d->room.held), most);
-}
-
-static u32 room_for_locked(struct disk *d, const struct cello_room_at *at, u32 *level)
-{
-	u32 room;
+	u32 left;
 
 	spin_lock_irq(&d->lock);
-	room = room_for(d, at, level);
+	left = cello_room_left(&d->room, at, tags_of(d), level);
 	spin_unlock_irq(&d->lock);
-	return room;
+	return left;
 }
 
 /* Whether who leaves tells the next of those who wait on that level: there is room for two, or
@@ -94,7 +86,8 @@ static bool hands_on(struct disk *d, const struct cello_room_at *at, u32 level)
 	bool on;
 
 	spin_lock_irq(&d->lock);
-	on = !d->room.slot[at->slot[level]].held || room_for(d, at, &next) > 1;
+	on = !d->room.slot[at->slot[level]].held ||
+	     cello_room_left(&d->room, at, tags_of(d), &next) > 1;
 	spin_unlock_irq(&d->lock);
 	return on;
 }
@@ -114,7 +107,7 @@ static bool waited_there(struct disk *d, const struct cello_room_at *at, u32 *le
 
 	for (;;) {
 		prepare_to_wait_exclusive(there, &wait, TASK_UNINTERRUPTIBLE);
-		has = room_for_locked(d, at, &now);
+		has = room_left(d, at, &now);
 		in_turn |= READ_ONCE(there->head.next) == &wait.entry;
 		if (now != *level || (has && in_turn))
 			break;
@@ -130,7 +123,7 @@ static bool waited_there(struct disk *d, const struct cello_room_at *at, u32 *le
 static void wait_for_room(struct disk *d, const struct cello_room_at *at)
 {
 	u32 level;
-	bool has = room_for(d, at, &level);
+	bool has = cello_room_left(&d->room, at, tags_of(d), &level); /* as it seems */
 
 	if (has &&
 	    !(level == CELLO_ROOM_GROUP && waitqueue_active(&d->waiters_at[at->slot[level]])))

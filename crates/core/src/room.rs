@@ -18,6 +18,7 @@ mod c {
         pub fn qcore_room_go(room: *mut u64, at: *const super::At);
         pub fn qcore_room_give(room: *mut u64, at: *const super::At);
         pub fn qcore_room_for(room: *const u64, at: *const super::At, arm: bool, tags: u32) -> u32;
+        pub fn qcore_room_left(room: *const u64, at: *const super::At, tags: u32) -> u32;
         pub fn qcore_room_tags(tags: u32, arm: bool, waited_for: bool) -> u32;
         pub fn qcore_room_ample(requests: u32, tags: u32) -> bool;
     }
@@ -104,5 +105,11 @@ impl Room {
     pub fn choice(&self, at: &At, arm: bool, tags: u32) -> u32 {
         // SAFETY: the slots exist.
         unsafe { c::qcore_room_for(self.0.as_ptr(), at.check(), arm, tags) }
+    }
+
+    /// How many more it may have now, without an arm; all of them where nobody leaves any.
+    pub fn left(&self, at: &At, tags: u32) -> u32 {
+        // SAFETY: the slots exist.
+        unsafe { c::qcore_room_left(self.0.as_ptr(), at.check(), tags) }
     }
 }

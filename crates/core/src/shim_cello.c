@@ -274,6 +274,13 @@ u32 qcore_room_for(const struct cello_room *room, const struct cello_room_at *at
 	return cello_room_for(room, at, arm, tags, &level);
 }
 
+u32 qcore_room_left(const struct cello_room *room, const struct cello_room_at *at, u32 tags)
+{
+	u32 level;
+
+	return cello_room_left(room, at, tags, &level);
+}
+
 u32 qcore_room_tags(u32 tags, bool arm, bool waited_for)
 {
 	return cello_room_tags(tags, arm, waited_for);

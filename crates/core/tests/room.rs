@@ -77,6 +77,12 @@ impl Tags {
         let may = self.room.choice(&at, false, tags as u32) as usize;
         assert_eq!(may, self.may(&at), "{at:?} of {tags}");
         let there = self.taken.iter().flatten().count();
+        let left = if may == tags {
+            tags
+        } else {
+            may.saturating_sub(there)
+        };
+        assert_eq!(self.room.left(&at, tags as u32) as usize, left);
         assert!(!ample(there as u32, tags as u32) || may > there);
         self.take(at, may).is_some()
     }
