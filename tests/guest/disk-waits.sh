@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: disk-waits
 # description: programs that want more requests than there are tags, and wait for those: shares, turns among threads, and other schedulers, tags, classes and the end meanwhile
-# cpus: 1
-# minutes: 2
+# cpus: 2
+# minutes: 3
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh
@@ -66,12 +66,26 @@ shared() {
 	}'
 }
 
+# Whether all of these cgroups are empty before long; they are removed.
+killed() {
+	local cgroup
+	for cgroup; do
+		for _ in {1..100}; do
+			rmdir "$cgroup" 2>/dev/null && continue 2
+			sleep 0.1
+		done
+		echo "${cgroup##*/} has programs still: $(wc -l <"$cgroup/cgroup.procs")"
+		return 1
+	done
+}
+
 # Fourteen that want 1,792, eight at a time of 5 ms each.
 measure() { # measure QUEUES
-	local n least most tags scheduler class queues=$1-queues programs=14
+	local n least most all tags scheduler class queues=$1-queues programs=14
 	modprobe null_blk nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=5000000 hw_queue_depth=$((8 / $1)) submit_queues="$1" gb=16
 	mkdir -p $CG/g{1..14}
 	under $DEV cello
+	equal "$queues-tags" "$(<$QUEUE/iosched/tags)" $((512 * $1))
 	classes throughput
 	echo interactive >$CG/g1/io.cello.class
 	echo realtime >$CG/g2/io.cello.class
@@ -90,7 +104,7 @@ measure() { # measure QUEUES
 		under $DEV $scheduler
 		check "$queues-goes-on-with-$scheduler" goes_on
 	done
-	for tags in 4 $((512 / $1)); do
+	for tags in 4 512; do
 		echo "$tags" >$QUEUE/nr_requests
 		check "$queues-goes-on-with-$tags-tags" goes_on
 	done
@@ -103,7 +117,7 @@ measure() { # measure QUEUES
 	# Who waits ends when it is killed, and its cgroup is no more.
 	programs=7
 	for n in {8..14}; do echo 1 >$CG/g$n/cgroup.kill; done
-	check "$queues-killed" timeout 10 bash -c "until rmdir $CG/g{8..14} 2>/dev/null || ! ls -d $CG/g{8..14} 2>/dev/null; do sleep 0.1; done"
+	check "$queues-killed" killed $CG/g{8..14}
 	check "$queues-others-go-on" goes_on
 	quit
 	threads
@@ -113,15 +127,28 @@ measure() { # measure QUEUES
 	rmmod null_blk
 }
 
-# Of 500 threads of one program nobody is served much more often than another.
+# switches SECONDS: context switches for a hundred reads
+switches() {
+	local before after
+	before=$(cat /proc/stat /sys/block/$DEV/stat)
+	sleep "$1"
+	after=$(cat /proc/stat /sys/block/$DEV/stat)
+	printf '%s\n' "$before" "$after" | awk '$1 == "ctxt" { n = $2 - n } NF >= 11 && !/[a-z]/ { r = $1 - r } END { printf "%d", n * 100 / r }'
+}
+
+# Of 500 threads of one program nobody is served much more often than another, nor sleeps more often than stock.
 threads() {
-	local least most
+	local least most stock own
 	mkdir -p $CG/threads
 	under $DEV mq-deadline
 	start threads --ioengine=psync --thread --numjobs=500
 	sleep 4
+	stock=$(switches 3)
 	under $DEV cello
 	sleep 1
+	own=$(switches 3)
+	echo "$queues: context switches for a hundred reads, mq-deadline $stock, cello $own"
+	check "$queues-threads-switch" test $((own * 2 <= stock * 3 && own > 0)) = 1
 	read -r least most < <(python3 -c '
 import glob, time
 tasks = glob.glob("/proc/[0-9]*/task/[0-9]*/comm")

@@ -123,7 +123,7 @@ fn bursts_after_others_are_served_side_by_side() {
         );
         assert!(
             few < 1.05 && first < 4.0 && then < 1.05,
-            "{lanes} lanes, {burst} at once: {first} {then}"
+            "{lanes} lanes, {burst} at once: {few} {first} {then}"
         );
     }
 }
