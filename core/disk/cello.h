@@ -144,6 +144,7 @@ CORE_FN void cello_init(struct cello *c, u64 sectors, bool turning)
 	c->queued = c->older = c->waiting = 0;
 	c->await_ns = 0;
 	c->scant_ns = 0;
+	c->idle_ns = ~0ULL;
 	c->dry = c->keeps = c->stays = c->serves = c->sole = 0;
 	c->kept = c->soon = false;
 	c->flight_max_ns = c->turn_ns = c->rest_ns = 0;
@@ -563,6 +564,8 @@ CORE_FN struct cello_request *cello_next_step(struct cello *c, u64 now_ns)
 		cello_unschedule(c, r);
 	if (!c->flight.number)
 		c->begun_ns = now_ns;
+	if (c->idle_ns == ~0ULL)
+		c->idle_ns = now_ns;
 	cello_turn_of(c, r, now_ns);
 	c->serves = r->group;
 	flight_give(&c->flight, &r->flight, now_ns);
@@ -656,6 +659,8 @@ CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 	if (r->group->present == 1)
 		cello_await(c, r->group, now_ns);
 	cello_leave(c, r);
+	if (c->flight.number < c->flight.lanes && !c->waiting && !c->queued && !c->await_ns)
+		c->idle_ns = ~0ULL;
 }
 
 /* It leaves without being served: it was merged into another, or the device goes. */

@@ -180,13 +180,17 @@ CORE_FN bool cello_scant(const struct cello *c)
 	       f->number >= c->waiting + c->queued;
 }
 
-/* Is there nothing more for the disk for the sake of shares? What it has all of nobody divides. */
+/* Is there nothing more for the disk for the sake of shares? What it has all of nobody divides, and
+ * it is not what is short where it could have served more just now: processors ask for less, and
+ * have more to do the more often they are sent for the next. */
 CORE_FN bool cello_shares(const struct cello *c)
 {
 	const struct flight *f = &c->flight;
 
-	return f->learns && f->trial.phase != FLIGHT_CLIMBS && f->number >= CELLO_FLIGHT_LEAST &&
-	       cello_members(c) > 1 && (cello_dries(c) || cello_scant(c));
+	if (!f->learns || f->trial.phase == FLIGHT_CLIMBS || f->number < CELLO_FLIGHT_LEAST ||
+	    f->clock_ns < c->idle_ns + CELLO_IDLE_NS)
+		return false;
+	return cello_members(c) > 1 && (cello_dries(c) || cello_scant(c));
 }
 
 CORE_FN void cello_sole_goes(struct cello *c)

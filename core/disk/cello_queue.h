@@ -78,6 +78,8 @@ enum {
 #define CELLO_FLIGHT_LONG_NS 2000000ULL /* 2 ms */
 /* What they may take while an interactive class is there that waits for it. */
 #define CELLO_FLIGHT_HELD_NS 4000000ULL /* 4 ms */
+/* A disk that could have served more in that time serves all that it is asked for. */
+#define CELLO_IDLE_NS 20000000ULL /* 20 ms */
 /* So long after a request of an interactive class another is likely. */
 #define CELLO_LATELY_NS     1000000000ULL  /* 1 s */
 #define CELLO_FLIGHT_MIN_NS 1000ULL        /* 1 us: two requests at a time */
@@ -213,6 +215,7 @@ struct cello {
 	struct cello_group *dry;   /* all of its requests are at the disk (cello_group.h), */
 	u32 dry_part;              /* of which this is its share, in parts of CELLO_ALL */
 	u64 scant_ns;              /* some group had too few for its share then */
+	u64 idle_ns;               /* a lane was free and nothing waited until then; ~0: it is so */
 	struct cello_group *keeps; /* an arm waits for it */
 	struct cello_group *stays; /* and it has come */
 	struct cello_group *serves; /* whose request went to the disk last, while it is there */
