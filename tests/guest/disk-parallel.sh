@@ -79,6 +79,31 @@ for us in 5000 $(times '' 1000); do
 	rmmod null_blk
 done
 
+# Three programs ask for less than the disk could serve, for want of processors: these are not sent for more often
+# than under mq-deadline, and as much is served.
+modprobe testdisk model=parallel depth=64
+mkdir -p $CG/c
+for name in mq-deadline cello; do
+	under testdisk0 $name
+	for cgroup in a b c; do
+		echo none >$CG/$cgroup/io.cello.class
+		reader testdisk0 $cgroup three --iodepth=32 --bs=128k --randseed="$(printf %d "'$cgroup")"
+	done
+	sleep 2
+	switched=$(awk '/^ctxt/ { print $2 }' /proc/stat)
+	before=$(awk '{ print $1 }' /sys/block/testdisk0/stat)
+	own=$(rate testdisk0 2)
+	served=$(($(awk '{ print $1 }' /sys/block/testdisk0/stat) - before))
+	switched=$((($(awk '/^ctxt/ { print $2 }' /proc/stat) - switched) * 1000 / served))
+	quit
+	echo "short-of-processors: $name serves $own in 2 s, $switched switches each thousand"
+	[[ $name == cello ]] || peer=$own peer_switched=$switched
+done
+check short-used test $((own * 100)) -ge $((peer * 95))
+check short-switched test $((switched * 4)) -le $((peer_switched * 5))
+scheduler none
+rmmod testdisk
+
 # requests_of CGROUP...: at nullb0, of all of them
 requests_of() {
 	local cgroup
