@@ -99,8 +99,7 @@ for name in mq-deadline cello; do
 	echo "short-of-processors: $name serves $own, $switched switches each thousand"
 	[[ $name == cello ]] || peer=$own peer_switched=$switched
 done
-# In so short a time it is a percent more or less.
-check short-used test $((own * 100)) -ge $((peer * $(times 94 95)))
+check short-used test $((own * 100)) -ge $((peer * 95))
 check short-switched test $((switched * 4)) -le $((peer_switched * 5))
 scheduler none
 rmmod testdisk
