@@ -63,7 +63,7 @@
 /* So much in all. What took longer than any request was no fault of who asked. */
 CORE_FN void cello_charge(struct cello *c, struct cello_request *r, u64 ns)
 {
-	struct cello_class *k = &c->class[r->group->class_id];
+	struct cello_class *k = r->group->class;
 	s64 more;
 
 	if (ns > DISKTIME_MAX_NS)
@@ -79,7 +79,7 @@ CORE_FN void cello_charge(struct cello *c, struct cello_request *r, u64 ns)
 CORE_FN void cello_schedule(struct cello *c, struct cello_request *r, u64 now_ns)
 {
 	struct cello_group *g = r->group;
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_class *k = g->class;
 	struct cello_link *at;
 
 	/* To be early gains nothing for a class that waits for its next share anyway. */
@@ -285,7 +285,7 @@ CORE_FN void cello_hurries(struct cello *c, const struct cello_request *r, u64 n
 CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 {
 	struct cello_group *g = r->group;
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_class *k = g->class;
 
 	r->arrived_ns = now_ns;
 	r->service_ns = r->estimate_ns = r->spread = r->charged_ns = r->slack_ns = r->error_ns = 0;
@@ -306,10 +306,10 @@ CORE_FN void cello_add(struct cello *c, struct cello_request *r, u64 now_ns)
 	r->open = g->class_id == CELLO_INTERACTIVE && !c->turn_ns && cello_entitled(c, g);
 }
 
-CORE_FN void cello_leave(struct cello *c, struct cello_request *r)
+CORE_INLINE void cello_leave(struct cello *c, struct cello_request *r)
 {
 	struct cello_group *g = r->group;
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_class *k = g->class;
 
 	k->part.present--;
 	k->sync -= r->sync;
@@ -325,7 +325,7 @@ CORE_FN void cello_unschedule(struct cello *c, struct cello_request *r)
 	r->scheduled = false;
 	c->queued--;
 	c->older -= r->round != c->rounds;
-	c->class[r->group->class_id].scheduled--;
+	r->group->class->scheduled--;
 	if (r->changed)
 		cello_changed(c, next);
 	cello_reached(c, next);
@@ -491,7 +491,7 @@ CORE_FN struct cello_request *cello_alone(struct cello *c)
 
 	if (!g || !g->own.waiting || c->queued || c->flight.arm || g->class_id == CELLO_REALTIME)
 		return 0;
-	k = &c->class[g->class_id];
+	k = g->class;
 	share_ns = cello_share(c, k);
 	if (k->part.weight && !cello_left(&k->part, share_ns))
 		cello_round(c, cello_rounds(c, k));
@@ -633,7 +633,7 @@ CORE_FN void cello_learn(struct cello *c, const struct cello_request *r)
 /* The disk has served it. */
 CORE_FN void cello_done(struct cello *c, struct cello_request *r, u64 now_ns)
 {
-	struct cello_class *k = &c->class[r->group->class_id];
+	struct cello_class *k = r->group->class;
 	u64 took_ns = flight_done(&c->flight, &r->flight, now_ns);
 
 	/* How much of that was the flush is not known. */
@@ -726,7 +726,7 @@ CORE_FN void cello_flushed(struct cello_request *r)
 /* Somebody waits for the request now, as for what was merged into it. */
 CORE_FN void cello_waited_for(struct cello *c, struct cello_request *r)
 {
-	c->class[r->group->class_id].sync += !r->sync;
+	r->group->class->sync += !r->sync;
 	r->sync = true;
 }
 

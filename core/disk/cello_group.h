@@ -43,7 +43,7 @@ CORE_FN void cello_child_init(struct cello_child *n, struct cello_group *parent,
 CORE_FN void cello_group_init(struct cello *c, struct cello_group *g, struct cello_group *parent,
 			      u32 class_id, u32 weight)
 {
-	struct cello_group none = {.class_id = class_id};
+	struct cello_group none = {.class_id = class_id, .class = &c->class[class_id]};
 	struct cello_group *root = &c->class[class_id].root;
 
 	*g = none;
@@ -99,7 +99,7 @@ CORE_FN void cello_enters(struct cello_group *g)
 CORE_FN void cello_joined(struct cello *c)
 {
 	struct cello_group *g = c->sole;
-	u64 length_ns = cello_length(c, &c->class[g->class_id]);
+	u64 length_ns = cello_length(c, g->class);
 	struct cello_child *n;
 
 	c->sole = 0;
@@ -119,7 +119,7 @@ CORE_FN u32 cello_members(const struct cello *c)
 /* Its part of the disk, as long as nobody else comes or goes. */
 CORE_FN u32 cello_part_of(const struct cello *c, struct cello_group *g)
 {
-	u32 weight = c->class[g->class_id].part.weight, weights = 0, i;
+	u32 weight = g->class->part.weight, weights = 0, i;
 	u64 part = CELLO_ALL;
 	struct cello_child *n;
 
@@ -195,7 +195,7 @@ CORE_FN bool cello_shares(const struct cello *c)
 
 CORE_FN void cello_sole_goes(struct cello *c)
 {
-	c->class[c->sole->class_id].members--;
+	c->sole->class->members--;
 	c->sole = 0;
 }
 
@@ -212,7 +212,7 @@ CORE_FN void cello_comes(struct cello *c, struct cello_group *g)
 		cello_enters(g);
 	else
 		c->sole = g;
-	c->class[g->class_id].members++;
+	g->class->members++;
 }
 
 CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
@@ -223,7 +223,7 @@ CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
 		c->dry = 0;
 	if (c->sole)
 		return;
-	c->class[g->class_id].members--;
+	g->class->members--;
 	for (n = &g->own; n; n = cello_above(n)) {
 		struct cello_group *p = n->parent;
 
@@ -239,7 +239,7 @@ CORE_FN void cello_goes(struct cello *c, struct cello_group *g)
 /* The group has a request more waiting, or one less. */
 CORE_FN void cello_wait(struct cello *c, struct cello_group *g, int more)
 {
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_class *k = g->class;
 	bool deep = g->own.waiting > 1;
 	int deeper = (g->own.waiting + more > 1) - deep;
 	struct cello_child *n;

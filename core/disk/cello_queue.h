@@ -93,6 +93,7 @@ enum {
 #define CELLO_DEADLINE_DEFAULT_NS (3 * CELLO_ROUND_DEFAULT_NS)
 
 struct cello_group;
+struct cello_class;
 
 struct cello_request {
 	struct cello_link link; /* in its group's pending or in the scheduled queue; first */
@@ -113,12 +114,12 @@ struct cello_request {
 	u64 spread;      /* of that (disktime.h) */
 	u64 round;       /* in which it was scheduled */
 	bool scheduled;  /* it is in the scheduled queue */
-	bool ahead;      /* the disk has it as it begins just behind the one before (cello.h) */
 	bool beside;     /* the disk flushed its cache meanwhile, for a time that is not known */
-	bool open;       /* interactive: it came while its class had something left, and no turn */
 	bool early;      /* placed by slack stealing: SCAN order begins behind it */
 	bool changed;    /* as the scheduled queue, from it on */
 	bool promised;   /* real-time, and in time ever since it was scheduled, for all errors */
+	bool ahead;      /* the disk has it as it begins just behind the one before (cello.h) */
+	bool open;       /* interactive: it came while its class had something left, and no turn */
 };
 
 /* What a class may use of a round, and what it was served. */
@@ -151,6 +152,7 @@ struct cello_group {
 	u32 weights;   /* of those in the heap, */
 	u32 members;   /* and how many they are */
 	u32 class_id;
+	struct cello_class *class;
 	struct cello_link awaited; /* among those that are */
 	struct cello_link pending;
 	u32 present;       /* its own requests: pending, scheduled and at the disk */

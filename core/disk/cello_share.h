@@ -285,7 +285,7 @@ CORE_FN void cello_use(struct cello_class *k, s64 more_ns)
 /* Has the group's class something left of its share, and is the group not too far ahead? */
 CORE_FN bool cello_entitled(const struct cello *c, struct cello_group *g)
 {
-	const struct cello_class *k = &c->class[g->class_id];
+	const struct cello_class *k = g->class;
 
 	return (!k->part.weight || cello_left(&k->part, cello_share(c, k))) && cello_all_near(c, g);
 }
@@ -294,7 +294,7 @@ CORE_FN bool cello_entitled(const struct cello *c, struct cello_group *g)
 CORE_FN void cello_await_ends(struct cello *c, struct cello_group *g, u64 now_ns)
 {
 	u64 kept_ns = now_ns > g->left_ns ? now_ns - g->left_ns : 0;
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_class *k = g->class;
 
 	g->await_ns = 0;
 	cello_unlink(&g->awaited);
@@ -326,7 +326,7 @@ CORE_FN void cello_await_over(struct cello *c, u64 now_ns)
 		if (g->await_ns <= now_ns) {
 			cello_await_ends(c, g, now_ns);
 			c->stays = 0;
-			c->class[g->class_id].missed = c->rounds;
+			g->class->missed = c->rounds;
 			g->single = CELLO_AWAIT_SINGLE - 1;
 			cello_goes(c, g);
 		} else if (g->await_ns < first) {
@@ -366,7 +366,7 @@ CORE_FN void cello_await_came(struct cello *c, struct cello_group *g, u64 now_ns
  * another class's place once in a round, not twice. */
 CORE_FN void cello_goes_on(struct cello *c, const struct cello_group *g)
 {
-	const struct cello_class *k = &c->class[g->class_id];
+	const struct cello_class *k = g->class;
 	u64 rounds;
 
 	if (!c->flight.arm || !k->part.weight || cello_left(&k->part, cello_share(c, k)))
@@ -426,7 +426,7 @@ CORE_FN struct cello_group *cello_stayed(struct cello *c)
 	c->stays = 0;
 	if (!g || !g->own.waiting || !cello_may_stay(c, g))
 		return 0;
-	k = &c->class[g->class_id];
+	k = g->class;
 	if (k->scheduled >= cello_scheduled_most(c, g->class_id) ||
 	    c->queued >= CELLO_SCHEDULED_MAX)
 		return 0;
@@ -510,7 +510,7 @@ CORE_FN void cello_turn_of(struct cello *c, const struct cello_request *r, u64 n
 CORE_FN void cello_waited(struct cello *c, struct cello_request *r, u64 now_ns)
 {
 	struct cello_group *g = r->group;
-	struct cello_class *k = &c->class[g->class_id];
+	struct cello_class *k = g->class;
 	const struct flight_alone *alone;
 	u64 own_ns, waits_ns;
 

@@ -24,8 +24,6 @@ struct said {
 	unsigned long follow;
 };
 
-static struct blkcg_policy policy;
-
 static struct blkcg *blkcg_of(struct cgroup_subsys_state *css)
 {
 	return container_of(css, struct blkcg, css);
@@ -33,7 +31,7 @@ static struct blkcg *blkcg_of(struct cgroup_subsys_state *css)
 
 static struct said *said_of(struct cgroup_subsys_state *css)
 {
-	return (struct said *)blkcg_of(css)->cpd[policy.plid];
+	return (struct said *)blkcg_of(css)->cpd[cgroup_policy.plid];
 }
 
 static u32 weight_of(const struct said *said)
@@ -43,8 +41,7 @@ static u32 weight_of(const struct said *said)
 	return own ? own : followed ? followed : CELLO_WEIGHT_DEFAULT;
 }
 
-/* How often a class was written, in any cgroup. */
-static u32 class_writes;
+u32 class_writes;
 static DEFINE_SPINLOCK(class_lock);
 
 u32 cgroup_class(struct cgroup_subsys_state *css)
@@ -59,22 +56,12 @@ u32 cgroup_class(struct cgroup_subsys_state *css)
 	return CELLO_CLASSES;
 }
 
-static_assert(CELLO_CLASSES < 4);
-
-u32 member_class(struct disk_cgroup *c)
+u32 member_class_now(struct disk_cgroup *c, u32 writes)
 {
-	u32 known = READ_ONCE(c->class_known), now = smp_load_acquire(&class_writes) << 2;
+	u32 class_id = cgroup_class(&c->pd.blkg->blkcg->css);
 
-	if ((known ^ now) < 4)
-		return known & 3;
-	known = cgroup_class(&c->pd.blkg->blkcg->css);
-	WRITE_ONCE(c->class_known, now | known);
-	return known;
-}
-
-struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg)
-{
-	return blkg ? (struct disk_cgroup *)blkg->pd[policy.plid] : NULL;
+	WRITE_ONCE(c->class_known, writes | class_id);
+	return class_id;
 }
 
 /* It is not pinned for a next request. */
@@ -362,7 +349,7 @@ static struct cftype files[] = {
 	{},
 };
 
-static struct blkcg_policy policy = {
+struct blkcg_policy cgroup_policy = {
 	.dfl_cftypes = files,
 	.cpd_alloc_fn = said_alloc,
 	.cpd_free_fn = said_free,
@@ -376,18 +363,18 @@ static struct blkcg_policy policy = {
 
 int cgroups_register(void)
 {
-	return blkcg_policy_register(&policy);
+	return blkcg_policy_register(&cgroup_policy);
 }
 
 void cgroups_unregister(void)
 {
 	flush_work(&follow);
-	blkcg_policy_unregister(&policy);
+	blkcg_policy_unregister(&cgroup_policy);
 }
 
 int cgroups_begin(struct disk *d)
 {
-	return blkcg_activate_policy(d->q->disk, &policy);
+	return blkcg_activate_policy(d->q->disk, &cgroup_policy);
 }
 
 void cgroups_end(struct disk *d)
@@ -403,5 +390,5 @@ void cgroups_end(struct disk *d)
 			cello_group_end(&d->cello, &c->group[i], ktime_get_ns());
 	}
 	spin_unlock_irq(&d->lock);
-	blkcg_deactivate_policy(d->q->disk, &policy);
+	blkcg_deactivate_policy(d->q->disk, &cgroup_policy);
 }

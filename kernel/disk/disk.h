@@ -64,7 +64,8 @@ struct disk {
 	struct request_queue *q;
 	struct cello cello;
 	struct list_head first;  /* requests that must go before all others */
-	struct list_head bypass; /* requests without a class */
+	struct list_head bypass; /* requests without a class; */
+	u32 direct;              /* how many are in both, also without the lock */
 	struct llist_node *left; /* requests that came while another processor had the lock, */
 	struct list_head cgroups;
 	struct rb_root sorted[2];   /* reads and writes with a class, for merging, */
@@ -162,6 +163,13 @@ static inline struct cello_room_at *room_at(struct cello_group *g)
 	return &member_of(g)->at_room[g->class_id];
 }
 
+/* It waits for the disk no more. */
+static inline void room_go(struct disk *d, struct disk_request *r)
+{
+	if (r->counted)
+		cello_room_go(&d->room, room_at(r->cello.group));
+}
+
 /* A cgroup is pinned for each of its requests; under the disk's lock. */
 static inline void cgroup_pin(struct disk *d, struct blkcg_gq *blkg)
 {
@@ -185,11 +193,11 @@ int cgroups_register(void);
 void cgroups_unregister(void);
 int cgroups_begin(struct disk *d);
 void cgroups_end(struct disk *d);
-struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg);
 /* The class that the cgroup was given, or one above it, or CELLO_CLASSES. */
 u32 cgroup_class(struct cgroup_subsys_state *css);
-/* The same of the cgroup's record at a disk, where it is kept. */
-u32 member_class(struct disk_cgroup *c);
+extern struct blkcg_policy cgroup_policy;
+extern u32 class_writes; /* how often a class was written, in any cgroup */
+u32 member_class_now(struct disk_cgroup *c, u32 writes);
 /* It is to have slots of its own, where its requests are counted. */
 void member_has_room(struct disk_cgroup *c, u32 class_id);
 /* Another file than io.cello.weight says so; in any context. */
@@ -197,11 +205,25 @@ void cgroup_follow(struct cgroup_subsys_state *css, u32 weight);
 /* The class of that name, CELLO_CLASSES: "none", or a greater number. */
 u32 class_named(const char *name);
 
+static inline struct disk_cgroup *cgroup_of(struct blkcg_gq *blkg)
+{
+	return blkg ? (struct disk_cgroup *)blkg->pd[cgroup_policy.plid] : NULL;
+}
+
+static_assert(CELLO_CLASSES < 4);
+
+/* As cgroup_class, of the cgroup's record at a disk, where it is kept. */
+static inline u32 member_class(struct disk_cgroup *c)
+{
+	u32 known = READ_ONCE(c->class_known), now = smp_load_acquire(&class_writes) << 2;
+
+	return (known ^ now) < 4 ? known & 3 : member_class_now(c, now);
+}
+
 /* room.c */
 void room_note(struct disk *d, struct cello_group *g);
-/* Under the lock: a request is put in, and waits no more. */
+/* Under the lock: a request is put in, and waits. */
 void room_take(struct disk *d, struct disk_request *r);
-void room_go(struct disk *d, struct disk_request *r);
 /* It has come back: who may be told, a bit for each level of `at`. */
 u32 room_give(struct disk *d, struct disk_request *r, struct cello_room_at *at);
 /* Tells one of those who wait there that what counted there came back; a bit for each level. */

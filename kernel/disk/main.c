@@ -76,8 +76,8 @@ static bool is_journal(const struct bio *bio)
 }
 
 /* Where it belongs, or nowhere: it bypasses Cello. */
-static struct cello_group *group_for(const struct disk *d, const struct bio *bio,
-				     struct cello_asked *asked)
+static __always_inline struct cello_group *group_for(const struct disk *d, const struct bio *bio,
+						     struct cello_asked *asked)
 {
 	struct disk_cgroup *cgroup = cgroup_of(bio->bi_blkg);
 	u32 of_cgroup = cgroup ? member_class(cgroup) : CELLO_CLASSES;
@@ -226,7 +226,8 @@ struct gone {
 };
 
 /* Under the lock: this is not asked of the request any more. */
-static void out(struct disk *d, struct request *rq, struct disk_request *r, struct gone *gone)
+static __always_inline void out(struct disk *d, struct request *rq, struct disk_request *r,
+				struct gone *gone)
 {
 	rq->elv.priv[0] = NULL;
 	gone->tells = r->counted ? room_give(d, r, &gone->at) : 0;
@@ -241,7 +242,7 @@ static void out(struct disk *d, struct request *rq, struct disk_request *r, stru
 	d->spares++;
 }
 
-static void forget(struct disk *d, const struct gone *gone)
+static __always_inline void forget(struct disk *d, const struct gone *gone)
 {
 	if (unlikely(gone->tells))
 		room_tell(d, &gone->at, gone->tells);
@@ -319,6 +320,7 @@ static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struc
 	 * written after a flush is at the disk the kernel sends no other flush. */
 	if (request_of(rq) || flags) {
 		list_add(&rq->queuelist, &d->first);
+		d->direct++;
 		return;
 	}
 	if (waiting(d)) {
@@ -332,6 +334,7 @@ static void insert(struct disk *d, struct request *rq, blk_insert_t flags, struc
 	}
 	d->bypassed++;
 	list_add_tail(&rq->queuelist, &d->bypass);
+	d->direct++;
 }
 
 static struct request *next_of(struct list_head *list)
@@ -373,16 +376,6 @@ static noinline u32 insert_left(struct disk *d, struct list_head *merged)
 	return n;
 }
 
-/* Under the lock: all that was left is put in, with interrupts on in between. No more can come than
- * there are tags. */
-static void insert_all_left(struct disk *d, struct list_head *merged)
-{
-	while (unlikely(is_left(d)) && insert_left(d, merged) == INSERTED_AT_ONCE) {
-		spin_unlock_irq(&d->lock);
-		spin_lock_irq(&d->lock);
-	}
-}
-
 /* Without the lock. */
 static noinline void free_some(struct list_head *merged)
 {
@@ -398,7 +391,28 @@ static inline void free_merged(struct list_head *merged)
 		free_some(merged);
 }
 
-/* Whoever has the lock next puts them in. The node is not used before a request is sorted in, and
+/* Some of those that were left. */
+static noinline u32 put_in_some(struct disk *d)
+{
+	unsigned long irq;
+	LIST_HEAD(merged);
+	u32 n;
+
+	spin_lock_irqsave(&d->lock, irq);
+	n = insert_left(d, &merged);
+	spin_unlock_irqrestore(&d->lock, irq);
+	free_merged(&merged);
+	return n;
+}
+
+/* All that was left. No more can come than there are tags. */
+static void put_in_left(struct disk *d)
+{
+	while (unlikely(is_left(d)) && put_in_some(d) == INSERTED_AT_ONCE)
+		;
+}
+
+/* Whoever chooses, merges or takes one back next puts them in. The node is not used before a request is sorted in, and
  * after it is served. */
 static noinline void leave(struct disk *d, struct list_head *list)
 {
@@ -441,7 +455,6 @@ static void disk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *l
 			leave(d, list);
 			break;
 		}
-		insert_all_left(d, &merged);
 		insert_some(d, list, flags, &merged);
 		spin_unlock_irq(&d->lock);
 	}
@@ -452,17 +465,15 @@ static noinline bool merge(struct request_queue *q, struct bio *bio, unsigned in
 {
 	struct disk *d = disk_of(q);
 	struct request *gone = NULL;
-	LIST_HEAD(merged);
 	bool done;
 
+	put_in_left(d);
 	spin_lock_irq(&d->lock);
-	insert_all_left(d, &merged);
 	sort_in_all(d);
 	done = blk_mq_sched_try_merge(q, bio, segments, &gone);
 	spin_unlock_irq(&d->lock);
 	if (gone)
 		blk_mq_free_request(gone);
-	free_merged(&merged);
 	return done;
 }
 
@@ -527,26 +538,27 @@ static noinline struct request *chosen(struct disk *d, bool *more)
 	return r->rq;
 }
 
+/* The next of those that go before all others, and to the disk at once. */
+static noinline struct request *direct(struct disk *d)
+{
+	d->direct--;
+	return next_of(list_empty(&d->first) ? &d->bypass : &d->first);
+}
+
 /* Interrupts are on between the steps of choosing. */
 static struct request *disk_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct disk *d = disk_of(hctx->queue);
 	struct request *rq;
-	LIST_HEAD(merged);
 	bool more;
 
 	do {
+		put_in_left(d);
 		spin_lock_irq(&d->lock);
-		insert_all_left(d, &merged);
-		rq = next_of(&d->first);
-		if (!rq)
-			rq = next_of(&d->bypass);
 		more = false;
-		if (!rq)
-			rq = chosen(d, &more);
+		rq = d->direct ? direct(d) : chosen(d, &more);
 		spin_unlock_irq(&d->lock);
 	} while (more);
-	free_merged(&merged);
 	return rq;
 }
 
@@ -555,7 +567,7 @@ static bool disk_has_work(struct blk_mq_hw_ctx *hctx)
 	struct disk *d = disk_of(hctx->queue);
 	bool left = is_left(d); /* first: what is put in meanwhile is seen where it is then */
 
-	if (!list_empty(&d->first) || !list_empty(&d->bypass))
+	if (READ_ONCE(d->direct))
 		return true;
 	/* They may not belong to Cello. */
 	if (cello_full(&d->cello))
@@ -582,14 +594,13 @@ static void disk_completed_request(struct request *rq, u64 now)
 	struct disk *d = disk_of(rq->q);
 	struct disk_request *r = request_of(rq);
 	u64 now_ns = now ?: ktime_get_ns();
-	struct gone gone = {};
+	struct gone gone;
 	unsigned long irq;
-	LIST_HEAD(merged);
 	bool full, more;
 
-	spin_lock_irqsave(&d->lock, irq);
 	if (unlikely(is_left(d)))
-		insert_left(d, &merged);
+		put_in_some(d);
+	spin_lock_irqsave(&d->lock, irq);
 	/* Else who chooses is on its way, or waits for what the driver has not: it is sent again
 	 * with that, and sent now it would find nothing. */
 	full = cello_full(&d->cello);
@@ -603,6 +614,7 @@ static void disk_completed_request(struct request *rq, u64 now)
 		out(d, rq, r, &gone);
 	} else {
 		cello_bypassed(&d->cello, now_ns);
+		gone = (struct gone){};
 	}
 	more = more && waiting(d);
 	/* Nobody has to run for that to be found out. */
@@ -614,11 +626,10 @@ static void disk_completed_request(struct request *rq, u64 now)
 	 * the disk is not full any more, or is seen here. */
 	if (full) {
 		smp_mb();
-		more |= is_left(d) || !list_empty(&d->bypass);
+		more |= is_left(d) || d->direct;
 	}
 	spin_unlock_irqrestore(&d->lock, irq);
 	forget(d, &gone);
-	free_merged(&merged);
 	if (more)
 		blk_mq_run_hw_queues(rq->q, true);
 }

@@ -36,12 +36,6 @@ void room_take(struct disk *d, struct disk_request *r)
 	cello_room_take(&d->room, at);
 }
 
-void room_go(struct disk *d, struct disk_request *r)
-{
-	if (r->counted)
-		cello_room_go(&d->room, room_at(r->cello.group));
-}
-
 u32 room_give(struct disk *d, struct disk_request *r, struct cello_room_at *at)
 {
 	u32 i, tells = 0;
@@ -172,15 +166,13 @@ static bool noted(struct disk *d, blk_opf_t opf, struct cello_room_at *at)
 /* Who may not wait, and what is sent to an arm, has so many of the tags by their numbers; who waits
  * for one of those keeps the number that he was told. So has who waited where there are several
  * hardware queues, as one may be full before the others. */
-void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+static noinline void limit_depth(struct disk *d, blk_opf_t opf, struct blk_mq_alloc_data *data,
+				 bool ample)
 {
-	struct disk *d = disk_of(data->q);
-	bool arm = d->cello.flight.arm, ample = room_ample(d), waits;
+	bool arm = d->cello.flight.arm, waits;
 	u32 all = tags_of(d), tags, most, level;
 	struct cello_room_at at;
 
-	if (ample && !arm)
-		return;
 	most = tags = cello_room_tags(all, arm, waited_for(opf));
 	if (!ample && noted(d, opf, &at)) {
 		waits = !arm && may_wait(opf, data);
@@ -192,6 +184,15 @@ void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	/* Without an arm also where that is all of them: not several with one question. */
 	if (most < all || !arm)
 		data->shallow_depth = depth_of(d, data->hctx, most);
+}
+
+void disk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct disk *d = disk_of(data->q);
+	bool ample = room_ample(d);
+
+	if (!ample || d->cello.flight.arm)
+		limit_depth(d, opf, data, ample);
 }
 
 /* Hardware queues that have tags of their own; what is polled for is not asked for here. */

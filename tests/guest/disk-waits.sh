@@ -40,7 +40,7 @@ goes_on() {
 
 # Tasks that sleep where tags are waited for.
 waiters() {
-	cat /proc/[0-9]*/task/*/wchan 2>/dev/null | grep -aoE 'waited_there|wait_for_room|disk_limit_depth' | wc -l
+	cat /proc/[0-9]*/task/*/wchan 2>/dev/null | grep -aoE 'waited_there|wait_for_room|limit_depth' | wc -l
 }
 
 classes() {
