@@ -165,7 +165,7 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #define hsfq_plan(t, leaf, planned)      ((void)0)
 #define hsfq_schedule(t)                 ((u32)once_schedule())
 #define hsfq_update(t, leaf, length, pl) once_update(leaf, length)
-#define hsfq_contended(t, leaf)          once_contended(leaf)
+#define hsfq_contended(t, leaf) (((t)->passed || (leaf) != (t)->solo) && once_contended(leaf))
 #define hsfq_is_next_after(t, w, r, ran) once_is_next_after(w, r, ran)
 #define hsfq_precedes(t, w, r, ran, pl)  once_precedes(w, r, ran, pl)
 #define hsfq_mknod(t, parent, w, flags)  once_mknod(parent, w, flags)
@@ -200,7 +200,7 @@ ONCE once_limit_release(u32 n, u64 now)
 }
 
 #define limit_held(t, n)           ((t)->held && once_held_path(n))
-#define limit_left(t, n)           once_limit_left(n)
+#define limit_left(t, n)           ((t)->limited ? once_limit_left(n) : BUDGET_MAX_NS)
 #define limit_charge(t, n, l, now) once_limit_charge(n, l, now)
 #define limit_release(t, n, now)   once_limit_release(n, now)
 #endif
