@@ -412,8 +412,8 @@ static void put_in_left(struct disk *d)
 		;
 }
 
-/* Whoever chooses, merges or takes one back next puts them in. The node is not used before a request is sorted in, and
- * after it is served. */
+/* Whoever chooses, merges or takes one back next puts them in. The node is not used before a
+ * request is sorted in, and after it is served. */
 static noinline void leave(struct disk *d, struct list_head *list)
 {
 	struct llist_node *newest = NULL, *oldest = NULL;
