@@ -95,9 +95,9 @@ measure() { # measure QUEUES
 	for ((n = 1; n <= programs; n++)); do start g$n --ioengine=libaio --iodepth=128 --randseed=$n; done
 	sleep 5
 	check "$queues-some-wait" test "$(waiters)" -ge 4
-	read -r least most all < <(shared "$(times 4 20)")
+	read -r least most all < <(shared "$(times 8 20)")
 	echo "$queues: everybody had $least to $most thousandths of what he is to have: $all; $(waiters) wait"
-	# The smallest have 180 reads in four seconds. Where each queue has tags of its own shares are not exact.
+	# The smallest have 360 reads in eight seconds. Where each queue has tags of its own shares are not exact.
 	[[ $1 != 1 ]] || check "$queues-shared" test $((least >= 900 && most <= 1100)) = 1
 
 	for scheduler in none cello; do
