@@ -302,16 +302,10 @@ CORE_FN u64 hsfq_share(hsfq_tree_t *t, u32 leaf, u64 period_ns)
 	return period_ns;
 }
 
-/* Does a thread of any other leaf wait? That of one which is being passed over does, most likely.
- */
-CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
+CORE_FN bool hsfq_contended_path(hsfq_tree_t *t, u32 leaf)
 {
 	u32 n = leaf;
 
-	if (t->passed)
-		return true;
-	if (leaf == t->solo)
-		return false;
 	while (n > HSFQ_ROOT && CORE_MORE) {
 		hsfq_node_t *h = &t->node[n];
 		u32 itself = h->flags & HSFQ_READY ? 1 : 0;
@@ -321,6 +315,13 @@ CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
 		n = h->parent;
 	}
 	return false;
+}
+
+/* Does a thread of any other leaf wait? That of one which is being passed over does, most likely.
+ */
+CORE_FN bool hsfq_contended(hsfq_tree_t *t, u32 leaf)
+{
+	return t->passed || (leaf != t->solo && hsfq_contended_path(t, leaf));
 }
 
 /* Of two different leaves: their ancestors, or themselves, that are siblings.

@@ -48,17 +48,22 @@ CORE_FN bool limit_limited(hsfq_tree_t *t, u32 n)
 	return false;
 }
 
-/* The least that is left on the way up from the node. */
-CORE_FN u64 limit_left(hsfq_tree_t *t, u32 n)
+CORE_FN u64 limit_left_path(hsfq_tree_t *t, u32 n)
 {
 	s64 left = BUDGET_MAX_NS;
 
-	while (t->limited && n > HSFQ_ROOT && CORE_MORE) {
+	while (n > HSFQ_ROOT && CORE_MORE) {
 		if ((t->node[n].flags & HSFQ_LIMITED) && t->budget[n].left_ns < left)
 			left = t->budget[n].left_ns;
 		n = t->node[n].parent;
 	}
 	return left < 0 ? 0 : left;
+}
+
+/* The least that is left on the way up from the node. */
+CORE_FN u64 limit_left(hsfq_tree_t *t, u32 n)
+{
+	return t->limited ? limit_left_path(t, n) : BUDGET_MAX_NS;
 }
 
 CORE_FN void limit_stop(hsfq_tree_t *t, u32 n)

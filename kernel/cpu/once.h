@@ -110,9 +110,9 @@ ONCE once_update(u32 leaf, u64 length_ns)
 	return 0;
 }
 
-ONCE once_contended(u32 leaf)
+ONCE once_contended_path(u32 leaf)
 {
-	return hsfq_contended(&hierarchy, leaf);
+	return hsfq_contended_path(&hierarchy, leaf);
 }
 
 ONCE once_is_next_after(u32 leaf, u32 running, u64 ran_ns)
@@ -165,7 +165,7 @@ ONCE_LONG once_share(u32 leaf, u64 period_ns)
 #define hsfq_plan(t, leaf, planned)      ((void)0)
 #define hsfq_schedule(t)                 ((u32)once_schedule())
 #define hsfq_update(t, leaf, length, pl) once_update(leaf, length)
-#define hsfq_contended(t, leaf) (((t)->passed || (leaf) != (t)->solo) && once_contended(leaf))
+#define hsfq_contended(t, leaf) ((t)->passed || ((leaf) != (t)->solo && once_contended_path(leaf)))
 #define hsfq_is_next_after(t, w, r, ran) once_is_next_after(w, r, ran)
 #define hsfq_precedes(t, w, r, ran, pl)  once_precedes(w, r, ran, pl)
 #define hsfq_mknod(t, parent, w, flags)  once_mknod(parent, w, flags)
@@ -184,9 +184,9 @@ ONCE once_held_path(u32 n)
 	return limit_held_path(&hierarchy, n);
 }
 
-ONCE_LONG once_limit_left(u32 n)
+ONCE_LONG once_left_path(u32 n)
 {
-	return limit_left(&hierarchy, n);
+	return limit_left_path(&hierarchy, n);
 }
 
 ONCE once_limit_charge(u32 n, u64 length_ns, u64 now)
@@ -200,7 +200,7 @@ ONCE once_limit_release(u32 n, u64 now)
 }
 
 #define limit_held(t, n)           ((t)->held && once_held_path(n))
-#define limit_left(t, n)           ((t)->limited ? once_limit_left(n) : BUDGET_MAX_NS)
+#define limit_left(t, n)           ((t)->limited ? once_left_path(n) : BUDGET_MAX_NS)
 #define limit_charge(t, n, l, now) once_limit_charge(n, l, now)
 #define limit_release(t, n, now)   once_limit_release(n, now)
 #endif
