@@ -142,17 +142,6 @@ static __always_inline bool dsq_first_before(u64 dsq, u64 vtime)
 	return head && (s64)(head->scx.dsq_vtime - vtime) <= 0;
 }
 
-/* 6.19: was the first thread of the queue, if there is one, served on this CPU last? */
-static __always_inline bool dsq_first_on(u64 dsq, s32 cpu)
-{
-	struct task_struct *head;
-
-	if (!HAS(scx_bpf_dsq_peek))
-		return false;
-	head = scx_bpf_dsq_peek(dsq);
-	return head && (s32)head->thread_info.cpu == cpu;
-}
-
 /* 6.19: a CPU that is idle, and is no longer counted so, for the queue's first thread;
  * negative: there is none. */
 static __always_inline s32 dsq_idle_cpu(u64 dsq)

@@ -180,7 +180,7 @@ static void put_back(struct task_struct *p, struct thread __arena *th, struct ds
 SEC("struct_ops/op_enqueue")
 void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct dsq_place to = {.slice = QUANTUM_ALONE_NS, .enq_flags = enq_flags};
+	struct dsq_place to = {.enq_flags = enq_flags};
 	struct thread __arena *th = thread_of(p);
 	s32 cpu = task_cpu(p), idle;
 	struct cpu_state __arena *c = cpu_of(cpu);
@@ -197,6 +197,7 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 		dsq_insert(p, SCX_DSQ_GLOBAL, QUANTUM_ALONE_NS, enq_flags);
 		return;
 	}
+	to.slice = th->slice_ns ?: QUANTUM_ALONE_NS;
 	if (th->waiting && !c->th) {
 		put_back(p, th, &to, now);
 		return;
@@ -234,11 +235,11 @@ void BPF_PROG(op_enqueue, struct task_struct *p, u64 enq_flags)
 	if ((now_on & 1) && near_first(th)) {
 		sched_give_way(as_server(c));
 		CORE_COUNT(hsfq_totals.preemptions);
-		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags | SCX_ENQ_PREEMPT);
+		dsq_insert(p, SCX_DSQ_LOCAL, to.slice, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
 	if (straight & 1)
-		dsq_insert(p, SCX_DSQ_LOCAL, QUANTUM_ALONE_NS, enq_flags);
+		dsq_insert(p, SCX_DSQ_LOCAL, to.slice, enq_flags);
 	else
 		dsq_insert_vtime(p, &to);
 	if (leaving())

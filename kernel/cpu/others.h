@@ -87,13 +87,12 @@ __noinline int take_near(u32 queue, s32 cpu, u64 near)
 static bool take(u32 leaf, s32 cpu)
 {
 	u32 domain = domain_of(cpu), queue = queue_of(domain, leaf);
+	hsfq_node_t *h = &tree_at(domain)->node[leaf % HSFQ_NODES];
 	u64 near = 0;
 
-	if (nr_cpus > 1 && !sched_gives_way(as_server(cpu_of(cpu))))
-		near = leaf_near(&tree_at(domain)->node[leaf % HSFQ_NODES]);
-
-	return (near && !dsq_first_on(queue, cpu) && take_near(queue, cpu, near)) ||
-	       dsq_move_to_local(queue);
+	if (nr_cpus > 1 && h->waiting > 1 && !sched_gives_way(as_server(cpu_of(cpu))))
+		near = leaf_near(h);
+	return (near && take_near(queue, cpu, near)) || dsq_move_to_local(queue);
 }
 
 /*

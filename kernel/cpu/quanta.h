@@ -12,12 +12,15 @@ static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 
 	c->armed = 0;
 	at = sched_timer(as_server(c), now);
-	if (!at)
-		return 0;
 	if (at == now) {
 		CORE_COUNT(hsfq_totals.timer_ends);
 		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
-	} else {
+	}
+	/* Likely one is to end soon again: the timer goes on, and need not be set anew. */
+	if (at <= now && c->wanted && c->th)
+		at = now + quantum_peace_of_peers(&hierarchy);
+	c->wanted = 0;
+	if (at > now) {
 		c->armed = at;
 		bpf_timer_start(&t->timer, at - now, BPF_F_TIMER_CPU_PIN);
 	}
@@ -31,6 +34,7 @@ static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
 	struct quantum_timer *t;
 	u64 armed = c->armed;
 
+	c->wanted = 1;
 	if (!use_timer || (armed && armed <= c->due_ns && armed + QUANTUM_ALONE_NS > now))
 		return;
 	t = bpf_map_lookup_elem(&timers, &cpu);
@@ -41,12 +45,13 @@ static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
 }
 
 /* The thread's quantum begins on this CPU. */
-static void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th,
-			  struct quantum q, u64 now)
+static __always_inline void begin_quantum(struct task_struct *p, s32 cpu, struct thread __arena *th,
+					  struct quantum q, u64 now)
 {
 	struct cpu_state __arena *c = cpu_of(cpu);
 
 	sched_set(as_server(c), as_lend(th), q, now);
+	th->slice_ns = q.length_ns;
 	if (p->scx.slice != q.length_ns)
 		task_set_slice(p, q.length_ns);
 	if (q.exact)

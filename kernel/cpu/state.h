@@ -49,9 +49,9 @@ struct thread {
 	struct waits __arena *waits; /* of its leaf */
 	u32 queue;                   /* the queue in which it waits */
 	s32 tid;
-	u32 inside; /* quanta inside a system call while its class is held */
-	u32 pad;
-	u64 task; /* address of its task, to recognise it by; 0: free */
+	u32 inside;   /* quanta inside a system call while its class is held */
+	u32 slice_ns; /* of its last quantum, and most likely of its next */
+	u64 task;     /* address of its task, to recognise it by; 0: free */
 	struct thread __arena *next_free;
 };
 
@@ -59,6 +59,7 @@ struct cpu_state {
 	struct sched_server;         /* whom it serves, and until when */
 	struct thread __arena *last; /* the last that ran here */
 	u64 armed;                   /* the timer fires then, 0: not set */
+	u64 wanted;                  /* a quantum was to end in time since it fired */
 	struct cpu_speed speed;      /* how fast it has to be */
 	u64 leaving;                 /* it goes offline, or is */
 };
