@@ -51,9 +51,10 @@ static __always_inline void begin_quantum(struct task_struct *p, s32 cpu, struct
 	struct cpu_state __arena *c = cpu_of(cpu);
 
 	sched_set(as_server(c), as_lend(th), q, now);
-	th->slice_ns = q.length_ns;
-	if (p->scx.slice != q.length_ns)
+	if (p->scx.slice != q.length_ns) {
+		th->slice_ns = q.length_ns;
 		task_set_slice(p, q.length_ns);
+	}
 	if (q.exact)
 		end_in_time(cpu, c, now);
 }
