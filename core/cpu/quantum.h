@@ -49,30 +49,25 @@ struct quantum {
 	bool exact; /* it bounds another class's wait: do not round it up to a tick */
 };
 
-/* Likewise from a peer. Which of two comes first is no promise, and each interruption is a switch:
- * the more servers there are, the sooner a service ends by itself. */
-CORE_FN u64 quantum_peace_of_peers(hsfq_tree_t *t)
-{
-	u32 p = t->servers;
-
-	return QUANTUM_PEACE_NS * (p < QUANTUM_PEACE_SERVERS ? p : QUANTUM_PEACE_SERVERS);
-}
-
 /*
  * Service that a thread of `leaf` may have in peace from one that comes before it and starts to
  * wait. `eager`: none, unless they are peers of one leaf. Even a peer gives way to one that uses
- * little of its share, if it can go on elsewhere.
+ * little of its share, if it can go on elsewhere. Which of two other peers comes first is no
+ * promise, and each interruption is a switch: the more servers there are, the sooner a service ends
+ * by itself.
  */
 CORE_FN u64 quantum_peace(hsfq_tree_t *t, u32 waiting_leaf, leaf_thread_t *waiting, u32 leaf,
 			  bool eager)
 {
+	u32 p = t->servers;
+
 	if (waiting_leaf != leaf)
 		return eager ? 0 : QUANTUM_PEACE_NS;
 	if (leaf_prompt(&t->node[leaf]))
 		return 0;
 	if (leaf_rested(waiting))
-		return eager && t->servers > 1 ? 0 : QUANTUM_PEACE_NS;
-	return quantum_peace_of_peers(t);
+		return eager && p > 1 ? 0 : QUANTUM_PEACE_NS;
+	return QUANTUM_PEACE_NS * (p < QUANTUM_PEACE_SERVERS ? p : QUANTUM_PEACE_SERVERS);
 }
 
 /* The service within which every runnable leaf has its turn. Several servers give

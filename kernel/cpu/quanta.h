@@ -12,15 +12,12 @@ static int timer_fires(void *map, u32 *key, struct quantum_timer *t)
 
 	c->armed = 0;
 	at = sched_timer(as_server(c), now);
+	if (!at)
+		return 0;
 	if (at == now) {
 		CORE_COUNT(hsfq_totals.timer_ends);
 		scx_bpf_kick_cpu(*key, SCX_KICK_PREEMPT);
-	}
-	/* Likely one is to end soon again: the timer goes on, and need not be set anew. */
-	if (at <= now && c->wanted && c->th)
-		at = now + quantum_peace_of_peers(&hierarchy);
-	c->wanted = 0;
-	if (at > now) {
+	} else {
 		c->armed = at;
 		bpf_timer_start(&t->timer, at - now, BPF_F_TIMER_CPU_PIN);
 	}
@@ -34,7 +31,6 @@ static void end_in_time(u32 cpu, struct cpu_state __arena *c, u64 now)
 	struct quantum_timer *t;
 	u64 armed = c->armed;
 
-	c->wanted = 1;
 	if (!use_timer || (armed && armed <= c->due_ns && armed + QUANTUM_ALONE_NS > now))
 		return;
 	t = bpf_map_lookup_elem(&timers, &cpu);

@@ -59,7 +59,6 @@ struct cpu_state {
 	struct sched_server;         /* whom it serves, and until when */
 	struct thread __arena *last; /* the last that ran here */
 	u64 armed;                   /* the timer fires then, 0: not set */
-	u64 wanted;                  /* a quantum was to end in time since it fired */
 	struct cpu_speed speed;      /* how fast it has to be */
 	u64 leaving;                 /* it goes offline, or is */
 };
