@@ -50,7 +50,7 @@ struct thread {
 	u32 queue;                   /* the queue in which it waits */
 	s32 tid;
 	u32 inside;   /* quanta inside a system call while its class is held */
-	u32 slice_ns; /* of its last quantum, and most likely of its next */
+	u32 slice_ns; /* that it was given last, and most likely is again */
 	u64 task;     /* address of its task, to recognise it by; 0: free */
 	struct thread __arena *next_free;
 };
