@@ -3,6 +3,7 @@
 # name: class-storm
 # description: hundreds of random operations on classes while their threads compute, sleep and fork
 # cpus: 2
+# turns: coarse
 # minutes: 1
 # prepare: qlinux up cpu
 # kernels-long: cpu

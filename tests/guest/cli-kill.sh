@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: cli-kill
 # description: the command is killed at random moments under load; what is left is whole and the next command works
-# cpus: 2
+# cpus: 1
 # minutes: 3
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

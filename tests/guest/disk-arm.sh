@@ -3,6 +3,7 @@
 # name: disk-arm
 # description: a disk that says it turns is taken for one with an arm unless reads all over it tell otherwise, and is as before when Cello goes
 # cpus: 2
+# turns: coarse
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

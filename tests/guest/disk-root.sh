@@ -3,6 +3,7 @@
 # name: disk-root
 # description: Cello comes to a disk and leaves it again and again while programs are started from it and write to it
 # cpus: 2
+# turns: coarse
 # minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

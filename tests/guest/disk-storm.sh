@@ -3,6 +3,7 @@
 # name: disk-storm
 # description: a disk under Cello while everything changes, fails and goes: no data is lost, each error is told once, nothing stays behind
 # cpus: 2
+# turns: coarse
 # minutes: 4
 #
 # disk-storm.sh [long [SEED]]
@@ -154,7 +155,7 @@ account requeue
 until_error() {
 	load_on 2>/dev/null || echo error
 }
-for _ in {1..3}; do
+for _ in $(times once '1 2 3'); do
 	scheduler cello
 	in_all_classes until_error >/tmp/said &
 	program=$!

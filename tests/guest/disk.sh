@@ -3,6 +3,7 @@
 # name: disk
 # description: disk time goes by class, wherever a request has its class from; orders, merging, flushes, several hardware queues
 # cpus: 2
+# turns: coarse
 # timeout: 1800
 # minutes: 3
 # kernels-long: disk
@@ -303,7 +304,7 @@ readers a 6 1
 readers b 6 2
 readers c 6 3
 sleep 3
-for weights in 1:1 1:2 1:4 4:1; do
+for weights in 1:1 $(times '' '1:2 1:4') 4:1; do
 	weights "${weights%:*}00" "${weights#*:}00" 0
 	sleep 1
 	read -r first group < <(shares 10)
@@ -320,7 +321,7 @@ quit c
 within b fio --name=b-many --filename=/dev/testdisk0 --direct=1 --rw=randread --bs=4k --ioengine=libaio --iodepth=512 --time_based \
 	--runtime=1000 --randseed=9 --output-format=terse >/dev/null 2>&1 &
 sleep 3
-for weights in 1:1 4:1; do
+for weights in $(times '' 1:1) 4:1; do
 	weights "${weights%:*}00" "${weights#*:}00" 0
 	sleep 1
 	read -r first _ < <(shares 10)

@@ -3,6 +3,7 @@
 # name: link-storm
 # description: random changes of a link under load: each is done or refused as it should be, no packet is lost from the account
 # cpus: 2
+# turns: coarse
 # minutes: 2
 #
 # link-storm.sh [EDITS [SEED]]

@@ -3,6 +3,7 @@
 # name: several-cpus
 # description: affinity, cpusets, hotplug, a freezer and a fork storm on four CPUs: everything goes on
 # cpus: 4
+# turns: coarse
 # prepare: qlinux up cpu
 # kernels-long: cpu rt
 set -u
@@ -45,7 +46,7 @@ like entitled "$(qlinux class show /cold --json | tr -d ' \n')" '"entitled_cpus"
 echo 1 >$CG/cold/cgroup.freeze
 sleep 0.3
 frozen=$(served cold)
-for _ in 1 2 3 4 5 6; do
+for _ in $(times '1 2' '1 2 3 4 5 6'); do
 	echo 0 >/sys/devices/system/cpu/cpu3/online
 	sleep 0.2
 	echo 1 >/sys/devices/system/cpu/cpu3/online

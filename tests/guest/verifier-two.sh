@@ -3,6 +3,7 @@
 # name: verifier-two
 # description: nor does any in the form for several processors
 # cpus: 2
+# turns: coarse
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/verifier.sh
 . /usr/lib/qlinux/tests/guest/lib/verifier.sh

@@ -26,7 +26,8 @@
 //! depend on the kernel.
 //!
 //! `prepare` names what has been run in the guest when the script begins: the machine is saved after
-//! it, once for all scripts that say the same. `append` are more parameters of the kernel. `kernels` lists kinds of kernels on which the script
+//! it, once for all scripts that say the same. `turns: coarse` is for those of several processors that
+//! need not be equally fast, which takes less time. `append` are more parameters of the kernel. `kernels` lists kinds of kernels on which the script
 //! runs as well, beside the newest: those of `vm/kernels.conf` that have one of them. A kernel of the
 //! long run has its turn there only, and so has every kernel with `kernels-long`.
 //!
@@ -64,6 +65,8 @@ pub struct Script {
     /// Not in the usual run.
     only_long: bool,
     /// Has been run in the guest when the script begins.
+    /// Its processors need not be equally fast.
+    coarse: bool,
     prepare: Option<String>,
     /// More parameters of the kernel.
     append: Option<String>,
@@ -166,6 +169,7 @@ impl Script {
             mem: head("mem").unwrap_or_else(|| "2G".to_owned()),
             allow_ejection: head("allow-ejection").is_some_and(|value| value == "yes"),
             only_long: head("only").is_some_and(|value| value == "long"),
+            coarse: head("turns").is_some_and(|value| value == "coarse"),
             prepare: head("prepare"),
             append: head("append"),
             kernels: words("kernels"),
@@ -217,6 +221,9 @@ impl Run {
         }
         if let Some(append) = &script.append {
             vm.args(["--append", append]);
+        }
+        if script.coarse {
+            vm.arg("--coarse");
         }
         if script.allow_ejection {
             vm.arg("--allow-ejection");
