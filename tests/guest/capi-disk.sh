@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: capi-disk
 # description: a C program makes every call of table 3, another makes random ones against a model
-# cpus: 2
-# turns: coarse
+# cpus: 1
 # timeout: 3600
 # kernels-long: disk
 set -u

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # name: cli-classes
 # description: classes are created, changed, shown, entered and deleted; threads move; commands run
-# cpus: 2
-# turns: coarse
+# cpus: 1
 # kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

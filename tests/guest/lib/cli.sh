@@ -49,12 +49,10 @@ like() {
 
 # Everything a refused command must leave as it was.
 state() {
-	local directory
 	cat /sys/kernel/sched_ext/state
 	ls /sys/fs/bpf/qlinux/cpu 2>/dev/null
-	find $CG -type d | LC_ALL=C sort | while read -r directory; do
-		echo "$directory" "$(cat "$directory"/{cgroup.type,cpu.weight,cgroup.subtree_control} 2>/dev/null | tr '\n' ' ')"
-	done
+	# Of the root, which has none of the others, there is the last.
+	grep -rs '' $CG --include=cgroup.type --include=cpu.weight --include=cgroup.subtree_control | LC_ALL=C sort
 	# Not what a class is entitled to: that depends on who is runnable at this moment.
 	qlinux class show 2>/dev/null | awk '{ print $1, $2, $3 }'
 }
