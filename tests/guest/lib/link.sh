@@ -76,7 +76,7 @@ balanced() {
 
 # settings: all of the link v0 that can be set, without what changes by itself
 settings() {
-	look | json 'json.dumps([{k: d[k] for k in ("rate_bits", "overhead", "least", "codel", "default", "rules", "cgroups", "grants")}] + [{k: r[k] for k in ("name", "queue", "depth", "weight", "leaf", "limits", "sid")} for r in d["rows"]])'
+	look | sed -E '/"(interval_s|entitled(_bits)?|received_bits|packets|bytes|(enqueued|sent|refused|dropped)(_bytes)?|delay_[a-z0-9_]*)":/d'
 }
 
 # state: everything a refused command must leave as it was
