@@ -3,6 +3,7 @@
 # name: capi-disk
 # description: a C program makes every call of table 3, another makes random ones against a model
 # cpus: 1
+# cpus-long: 2
 # timeout: 3600
 # kernels-long: disk
 set -u

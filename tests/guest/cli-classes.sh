@@ -3,6 +3,7 @@
 # name: cli-classes
 # description: classes are created, changed, shown, entered and deleted; threads move; commands run
 # cpus: 1
+# cpus-long: 2
 # kernels-long: cpu
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh

@@ -3,7 +3,8 @@
 # name: cli-kill
 # description: the command is killed at random moments under load; what is left is whole and the next command works
 # cpus: 1
-# minutes: 3
+# cpus-long: 2
+# minutes: 1
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib/cli.sh
 . /usr/lib/qlinux/tests/guest/lib/cli.sh

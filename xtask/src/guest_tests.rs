@@ -27,7 +27,7 @@
 //!
 //! `prepare` names what has been run in the guest when the script begins: the machine is saved after
 //! it, once for all scripts that say the same. `turns: coarse` is for those of several processors that
-//! need not be equally fast, which takes less time. `append` are more parameters of the kernel. `kernels` lists kinds of kernels on which the script
+//! need not be equally fast in the usual run, which takes less time; `cpus-long` says how many there are in the long run, if not as many. `append` are more parameters of the kernel. `kernels` lists kinds of kernels on which the script
 //! runs as well, beside the newest: those of `vm/kernels.conf` that have one of them. A kernel of the
 //! long run has its turn there only, and so has every kernel with `kernels-long`.
 //!
@@ -58,15 +58,17 @@ pub struct Script {
     /// since a machine may have other work.
     pub timeout: u32,
     cpus: u32,
+    /// As many in the long run.
+    cpus_long: u32,
     mem: String,
     allow_ejection: bool,
     /// Real time it takes, where it is long.
     minutes: u32,
     /// Not in the usual run.
     only_long: bool,
-    /// Has been run in the guest when the script begins.
-    /// Its processors need not be equally fast.
+    /// In the usual run its processors need not be equally fast.
     coarse: bool,
+    /// Has been run in the guest when the script begins.
     prepare: Option<String>,
     /// More parameters of the kernel.
     append: Option<String>,
@@ -159,12 +161,14 @@ impl Script {
             let value = head(key).unwrap_or_default();
             value.split_whitespace().map(str::to_owned).collect()
         };
+        let cpus = number("cpus", 1)?;
         let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
         Ok(Script {
             name: format!("{}/{name}", folder.to_string_lossy()),
             description,
             timeout: number("timeout", 1200)?,
-            cpus: number("cpus", 1)?,
+            cpus,
+            cpus_long: number("cpus-long", cpus)?,
             minutes: number("minutes", 0)?,
             mem: head("mem").unwrap_or_else(|| "2G".to_owned()),
             allow_ejection: head("allow-ejection").is_some_and(|value| value == "yes"),
@@ -207,7 +211,8 @@ impl Run {
         let start = Instant::now();
         let script = &self.script;
         let mut vm = command(root().join("vm/run"));
-        vm.args(["--cpus", &script.cpus.to_string(), "--mem", &script.mem]);
+        let cpus = if long { script.cpus_long } else { script.cpus };
+        vm.args(["--cpus", &cpus.to_string(), "--mem", &script.mem]);
         // What is asked for is up to ten times as much.
         let timeout = script.timeout * if long { 6 } else { 1 };
         vm.args(["--timeout", &timeout.to_string()])
@@ -222,7 +227,7 @@ impl Run {
         if let Some(append) = &script.append {
             vm.args(["--append", append]);
         }
-        if script.coarse {
+        if script.coarse && !long {
             vm.arg("--coarse");
         }
         if script.allow_ejection {
